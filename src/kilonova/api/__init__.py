@@ -1,0 +1,1 @@
+"""Accept: validate, authorise, record the intent, hand it on; answer reads."""

@@ -1,0 +1,1 @@
+"""Keystone sessions and service tokens."""

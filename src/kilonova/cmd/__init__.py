@@ -1,0 +1,1 @@
+"""Executables, one short file each."""

@@ -1,0 +1,1 @@
+"""nova-manage, one file per command."""

@@ -1,0 +1,1 @@
+"""Perform: the work of one host, through a virt driver."""

@@ -1,0 +1,1 @@
+"""Drive: run multi-step operations as flows, serve the database to hosts."""

@@ -1,0 +1,1 @@
+"""Options, one file per group, declared with the code that obeys them."""

@@ -1,0 +1,1 @@
+"""Notification payloads, versioned and legacy."""

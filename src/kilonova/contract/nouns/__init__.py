@@ -1,0 +1,1 @@
+"""REST shapes per noun; every field carries the microversions in which it exists."""

@@ -1,0 +1,1 @@
+"""One card per verb: REST action, policy, allowed states, RPC calls, notifications."""

@@ -1,0 +1,1 @@
+"""RPC method tables, one file per API."""

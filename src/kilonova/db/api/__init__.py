@@ -1,0 +1,1 @@
+"""Tables and queries of the API database, one file per noun."""

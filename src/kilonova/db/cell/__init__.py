@@ -1,0 +1,1 @@
+"""Tables and queries of a cell database, one file per noun."""

@@ -1,0 +1,1 @@
+"""Alembic environments of both databases and of our own tables."""

@@ -1,0 +1,1 @@
+"""Durable operations: steps with undo, lease, deadline, resume."""

@@ -1,0 +1,1 @@
+"""Instance metadata: documents, config drive content, the HTTP service."""

@@ -1,0 +1,1 @@
+"""Repair: make the record and the world agree, one loop per kind of harm."""

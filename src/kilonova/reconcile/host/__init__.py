@@ -1,0 +1,1 @@
+"""Loops that run in the compute agent."""

@@ -1,0 +1,1 @@
+"""Choose: pick hosts from a live snapshot, claim them, explain."""

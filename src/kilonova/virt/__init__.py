@@ -1,0 +1,1 @@
+"""The virt driver interface and its drivers."""

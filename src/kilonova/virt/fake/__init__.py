@@ -1,0 +1,1 @@
+"""A driver that behaves like a hypervisor and owns none."""

@@ -1,0 +1,1 @@
+"""NUMA, CPU, page and PCI arithmetic: pure functions."""

@@ -1,0 +1,1 @@
+"""libvirt/QEMU driver, one device family per file."""

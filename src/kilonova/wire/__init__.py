@@ -1,0 +1,1 @@
+"""Transports: HTTP in, RPC both ways."""

@@ -1,0 +1,1 @@
+"""Routing, microversions, authentication and faults over Falcon."""

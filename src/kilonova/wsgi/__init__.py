@@ -1,0 +1,1 @@
+"""WSGI applications for any WSGI server."""
