@@ -212,11 +212,11 @@ class Invalid(ValueError):
 
 
 class Validator:
-    """A shape compiled for one microversion."""
+    """A shape compiled for one microversion; ``relaxed`` drops unknown members on the legacy endpoint."""
 
-    def __init__(self, shape: Shape, version: int) -> None:
+    def __init__(self, shape: Shape, version: int, *, relaxed: bool = True) -> None:
         self._schema = schema_at(shape, version)
-        self._legacy = version == LEGACY
+        self._legacy = relaxed and version == LEGACY
         keywords = _LEGACY_KEYWORDS if self._legacy else _KEYWORDS
         self._compiled = jsonschema_rs.Draft202012Validator(
             self._schema,
@@ -304,18 +304,27 @@ class Compiled:
         self.shape = shape
         self._edges: list[int] | None = None
         self._serializers: dict[int, Serialize] = {}
-        self._validators: dict[int, Validator] = {}
+        self._validators: dict[tuple[int, bool], Validator] = {}
+        self._known: dict[int, Callable[[str], bool]] = {}
 
     def _start_of_range(self, version: int) -> int:
         if self._edges is None:
             self._edges = sorted({LEGACY, LEGACY + 1} | _edges(self.shape), reverse=True)
         return next(edge for edge in self._edges if edge <= version)
 
-    def validator(self, version: int) -> Validator:
+    def known(self, version: int) -> Callable[[str], bool]:
+        """Whether an object of this shape has a member of that name."""
         start = self._start_of_range(version)
-        found = self._validators.get(start)
+        found = self._known.get(start)
         if found is None:
-            found = self._validators[start] = Validator(self.shape, start)
+            found = self._known[start] = _membership(self.shape, start)
+        return found
+
+    def validator(self, version: int, *, relaxed: bool = True) -> Validator:
+        key = self._start_of_range(version), relaxed
+        found = self._validators.get(key)
+        if found is None:
+            found = self._validators[key] = Validator(self.shape, key[0], relaxed=relaxed)
         return found
 
     def serializer(self, version: int) -> Serialize:
@@ -324,6 +333,12 @@ class Compiled:
         if found is None:
             found = self._serializers[start] = _serializer(self.shape, start) or _same
         return found
+
+
+def _membership(shape: Object, version: int) -> Callable[[str], bool]:
+    names = frozenset(shape.names(version))
+    patterns = [re.compile(pattern) for pattern in shape.patterns]
+    return lambda name: name in names or any(pattern.search(name) for pattern in patterns)
 
 
 def _edges(shape: Shape) -> set[int]:
