@@ -1,0 +1,186 @@
+"""Where flows are kept: the rows, and what an engine may do with them.
+
+A store is one database. Times are whole milliseconds since 1970-01-01 UTC: they
+compare the same way in every database. Every write by whoever runs a flow
+carries the lease epoch it took the flow with, so a worker that lost its lease
+cannot write any more (:class:`LeaseLost`).
+
+Columns of `kn_flow` are the fields of :class:`FlowRow`, those of `kn_flow_event` the fields of :class:`FlowEvent`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+
+class State(enum.StrEnum):
+    """Where a flow is. `offered` waits for its first conductor; the last four are the end."""
+
+    OFFERED = "offered"
+    RUNNING = "running"
+    RESTING = "resting"
+    UNWINDING = "unwinding"
+    DONE = "done"
+    UNWOUND = "unwound"
+    STUCK = "stuck"
+    ABANDONED = "abandoned"
+
+
+LIVE: tuple[State, ...] = (State.OFFERED, State.RUNNING, State.RESTING, State.UNWINDING)
+"""States in which a conductor still has something to do. A stuck flow is nobody's until an operator or `stuck_flows` acts."""
+
+ENDED: tuple[State, ...] = (State.DONE, State.UNWOUND, State.ABANDONED)
+
+
+class EventKind(enum.StrEnum):
+    LEASED = "leased"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETRIED = "retried"
+    RESTED = "rested"
+    RESENT = "resent"
+    UNDONE = "undone"
+    UNDO_FAILED = "undo_failed"
+    ENDED = "ended"
+    ABANDONED = "abandoned"
+
+
+class LeaseLost(Exception):
+    """Somebody else holds the flow, or it ended: stop at once and write nothing."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewFlow:
+    """A flow to be put down.
+
+    `grace` is the time in seconds left to whoever was sent the work by a cast before any conductor takes the flow by itself.
+    `slot` names what must be single: a subject has at most one unfinished flow per slot (default: the operation).
+    `frame` is what the steps know, as JSON; `sealed` is the part of it that nobody may read in the database (flow/seal.py).
+    """
+
+    op: str
+    subject_id: str
+    frame: Mapping[str, Any]
+    grace: float = 0.0
+    deadline: float | None = None
+    request_id: str | None = None
+    project_id: str | None = None
+    parent_id: str | None = None
+    slot: str | None = None
+    sealed: str | None = None
+    id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def active_key(self) -> str:
+        return f"{self.slot or self.op}:{self.subject_id}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FlowRow:
+    """One row of `kn_flow`.
+
+    `position` names the step that is next (while unwinding: the step whose undo is next; None before the first step).
+    `tries` counts failed tries of that step. `active_key` is unique and None once the flow has ended.
+    """
+
+    id: str
+    op: str
+    subject_id: str
+    active_key: str | None
+    parent_id: str | None
+    state: State
+    position: str | None
+    frame: dict[str, Any]
+    sealed: str | None
+    reason: str | None
+    tries: int
+    code_version: int
+    lease_owner: str | None
+    lease_epoch: int
+    lease_until: int
+    wake_at: int
+    deadline_at: int | None
+    request_id: str | None
+    project_id: str | None
+    created_at: int
+    updated_at: int
+    ended_at: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FlowEvent:
+    """One row of `kn_flow_event`, the append-only log of a flow. `id` is None until stored."""
+
+    flow_id: str
+    at: int
+    kind: EventKind
+    step: str | None = None
+    tries: int = 0
+    duration_ms: int | None = None
+    worker: str | None = None
+    epoch: int = 0
+    detail: str | None = None
+    id: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What a worker writes at a step's end. Fields left None stay; `release` hands the lease back."""
+
+    state: State
+    position: str | None
+    wake_at: int
+    tries: int = 0
+    frame: Mapping[str, Any] | None = None
+    reason: str | None = None
+    release: bool = False
+    drop_sealed: bool = False
+    code_version: int | None = None
+    deadline_at: int | None = None
+
+
+class FlowStore(Protocol):
+    """One database's flows. Each method is one short transaction; `name` tells the databases apart in logs."""
+
+    name: str
+
+    def offer(self, flow: NewFlow) -> bool:
+        """Put a flow down in state `offered`; False if its slot is taken."""
+
+    def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
+        """Lease up to `limit` live flows whose `wake_at` and lease have passed, oldest first."""
+
+    def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
+        """Lease one live flow now, whatever its `wake_at`; None if it is held, ended or unknown."""
+
+    def renew(self, held: Mapping[str, int], lease_ms: int) -> set[str]:
+        """Prolong leases of {flow id: epoch}; return the ids that are still held."""
+
+    def write(
+        self,
+        flow_id: str,
+        epoch: int,
+        change: Change,
+        events: Sequence[FlowEvent] = (),
+        also: Callable[[Any], None] | None = None,
+        children: Sequence[NewFlow] = (),
+    ) -> None:
+        """Store a step's end; `also(tx)` and the children go into the same transaction. Raises LeaseLost."""
+
+    def log(self, event: FlowEvent) -> None:
+        """Append an event outside of a step's end."""
+
+    def wake(self, subject_id: str, op: str | None = None) -> int:
+        """Make the subject's live flows due now; return how many."""
+
+    def get(self, flow_id: str) -> FlowRow | None: ...
+
+    def active(self, subject_id: str, op: str | None = None) -> list[FlowRow]:
+        """The subject's flows that have not ended (a stuck one has not)."""
+
+    def next_wake(self) -> int | None:
+        """The earliest time at which something may be due."""
