@@ -7,9 +7,9 @@ which instance action records it. `contract.nouns` and `contract.ops` hold them,
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
-from kilonova.contract.fields import NOTHING, Compiled, Shape
+from kilonova.contract.fields import NOTHING, ByVersion, Compiled, Field, Object, Shape
 from kilonova.contract.microversions import ALL, LEGACY, Versions
 
 Codes = int | tuple[tuple[int, Versions], ...]
@@ -93,20 +93,28 @@ class Op:
         return only
 
 
+LEGACY_ONLY: Final = Versions(((LEGACY, LEGACY),))
+_NO_VERSION: Final = Versions(())
+
+
 def action(
-    key: str, policy: str, *, body: Shape, response: Shape = NOTHING, success: Codes = 202, **more: Any
+    key: str,
+    *policies: str,
+    value: Shape | None = None,
+    response: Shape = NOTHING,
+    success: Codes = 202,
+    errors: Errors = (),
+    unchecked: Versions = _NO_VERSION,
 ) -> Route:
-    """The route of a body action of a server."""
+    """The route of a body action of a server: ``{key: value}``, in the ``unchecked`` versions any body."""
+    body: Shape = Object(Field(key, {} if value is None else value, required=True))
     return Route(
         method="POST",
         path="/servers/{id}/action",
         action=key,
-        policies=(policy,),
-        body=body,
+        policies=policies,
+        body=ByVersion((unchecked, {}), (ALL, body)) if unchecked.ranges else body,
         response=response,
         success=success,
-        **more,
+        errors=errors,
     )
-
-
-LEGACY_ONLY: Final = Versions(((LEGACY, LEGACY),))

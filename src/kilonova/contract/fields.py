@@ -72,7 +72,10 @@ class Object:
         if required := [field.name for field in known if field.required_in(version)]:
             schema["required"] = required
         if self.patterns:
-            schema["patternProperties"] = {name: schema_at(shape, version) for name, shape in self.patterns.items()}
+            # Python's `$` also stands before a newline at the very end, the compiled validator's does not.
+            schema["patternProperties"] = {
+                name.replace("$", "\n?$"): schema_at(shape, version) for name, shape in self.patterns.items()
+            }
         return schema
 
     def children(self) -> Iterator[Shape]:
@@ -381,11 +384,12 @@ NEXT_LINK: Final = array(
 LIMIT: Final = {"type": ["integer", "string"], "pattern": "^[0-9]*$", "minLength": 1, "minimum": 0}
 
 
-def query(*fields: Field, lenient: Versions | None = None) -> Object:
+def query(*fields: Field, lenient: Versions | None = None, patterns: Mapping[str, Shape] | None = None) -> Object:
     """The parameters of a URL: each a list of values. In the ``lenient`` versions unknown ones are ignored."""
     as_lists = [Field(field.name, _as_list(field.shape), field.versions) for field in fields]
-    extra = False if lenient is None else ByVersion((lenient, True), (ALL, False))
-    return Object(*as_lists, extra=extra)
+    extra: Shape = False if lenient is None else ByVersion((lenient, True), (ALL, False))
+    as_patterns = {name: _as_list(shape) for name, shape in (patterns or {}).items()}
+    return Object(*as_lists, extra=extra, patterns=as_patterns)
 
 
 def _as_list(shape: Shape) -> Shape:
