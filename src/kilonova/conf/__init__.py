@@ -1,1 +1,69 @@
-"""Options, one file per group, declared with the code that obeys them."""
+"""Options, one file per group, declared with the code that obeys them.
+
+Each module of this package has `GROUP` (None is [DEFAULT]) and `OPTIONS`; several modules may name the same group.
+There is no global configuration: `new()` makes one and whoever needs it is given it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import pkgutil
+import socket
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+from oslo_config import cfg
+
+PROJECT = "nova"
+"""Whose configuration files are looked for: /etc/nova/nova.conf and its kin."""
+
+
+def modules() -> Iterator[ModuleType]:
+    """All option modules, by name."""
+    for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
+        yield importlib.import_module(f"{__name__}.{info.name}")
+
+
+def new() -> cfg.ConfigOpts:
+    """A configuration with every option of ours (and of oslo.log) registered, all at their defaults."""
+    from kilonova.base import log
+
+    conf = cfg.ConfigOpts()
+    log.register(conf)
+    for module in modules():
+        conf.register_opts(module.OPTIONS, group=module.GROUP)
+        if hasattr(module, "CLI_OPTIONS"):
+            conf.register_cli_opts(module.CLI_OPTIONS, group=module.GROUP)
+    conf.set_default("host", socket.gethostname())
+    conf.set_default("my_ip", _source_address())
+    conf.set_default("pybasedir", str(pathlib.Path(__file__).resolve().parents[2]))
+    return conf
+
+
+def load(argv: Sequence[str] = (), prog: str | None = None, conf: cfg.ConfigOpts | None = None) -> cfg.ConfigOpts:
+    """Parse a command line (without the program's name; `--config-file`, `--config-dir` ...) and the files it names.
+
+    Without such an argument the usual places of nova.conf are read. A caller with arguments of its own passes a `conf`
+    on which they are registered. Raises SystemExit (usage), cfg.ConfigFilesNotFoundError, cfg.ConfigFileParseError.
+    """
+    from kilonova import __version__
+
+    conf = conf or new()
+    conf(list(argv), project=PROJECT, prog=prog, version=__version__)
+    return conf
+
+
+def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
+    """All options for oslo-config-generator."""
+    return [(module.GROUP, module.OPTIONS) for module in modules()]
+
+
+def _source_address() -> str:
+    """The address from which this machine would speak to the world; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

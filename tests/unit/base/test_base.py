@@ -1,0 +1,151 @@
+"""Clock, ids, retry, pools, timers and shutdown do what their callers rely on."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kilonova.base import clock, ids, periodic, pools, retry, shutdown
+
+
+def test_times_keep_their_instant_between_sql_and_wire() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    when = datetime.datetime(2026, 1, 1, 2, 0, 0, tzinfo=zone)
+    assert clock.naive(when) == datetime.datetime(2026, 1, 1)
+    assert clock.aware(datetime.datetime(2026, 1, 1)) == when
+    assert clock.iso(when) == "2026-01-01T00:00:00Z"
+    assert clock.parse("2026-01-01T00:00:00Z") == when
+    assert clock.aware(None) is clock.naive(None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d", True),
+        ("5F2B1D7E1F4E4A3C8A570D3F1F1B2C3D", True),
+        ("1234", False),
+        (None, False),
+    ],
+)
+def test_uuid_forms(text: object, right: bool) -> None:
+    assert ids.is_uuid(text) is right
+
+
+def test_retry_repeats_only_what_it_is_told_to() -> None:
+    waits: list[float] = []
+    outcomes = iter([KeyError("a"), KeyError("b"), None])
+
+    def flaky() -> str:
+        outcome = next(outcomes)
+        if outcome is not None:
+            raise outcome
+        return "done"
+
+    assert retry.call(flaky, on=(KeyError,), backoff=retry.Backoff(attempts=3), sleep=waits.append) == "done"
+    assert len(waits) == 2
+    with pytest.raises(ValueError, match="no"):
+        retry.call(lambda: (_ for _ in ()).throw(ValueError("no")), on=(KeyError,), sleep=waits.append)
+    assert len(waits) == 2
+
+
+def test_retry_gives_the_last_error_after_its_attempts() -> None:
+    calls: list[int] = []
+
+    def fails() -> None:
+        calls.append(1)
+        raise KeyError(len(calls))
+
+    with pytest.raises(KeyError, match="3"):
+        retry.call(fails, on=(KeyError,), backoff=retry.Backoff(attempts=3), sleep=lambda _: None)
+    assert len(calls) == 3
+
+
+def test_backoff_stays_between_floor_and_cap() -> None:
+    backoff = retry.Backoff(attempts=6, base=1, cap=4, floor=0.5)
+    assert list(backoff.waits(lambda: 0.0)) == [0.5] * 5
+    assert list(backoff.waits(lambda: 1.0)) == [1, 2, 4, 4, 4]
+
+
+def test_full_pool_refuses_and_recovers() -> None:
+    gate = threading.Event()
+    pool = pools.ThreadPool("p", workers=1, backlog=1)
+    first, second = pool.submit(gate.wait, 5), pool.submit(lambda: "second")
+    with pytest.raises(pools.Full):
+        pool.offer(lambda: None)
+    gate.set()
+    assert first.result(5)
+    assert second.result(5) == "second"
+    assert pool.offer(lambda: "third").result(5) == "third"
+    assert pool.stop(5)
+    assert pool.inside == 0
+    with pytest.raises(RuntimeError):
+        pool.submit(lambda: None)
+
+
+def test_timer_goes_on_after_a_failure_and_never_overlaps() -> None:
+    inside, most, runs = 0, 0, threading.Semaphore(0)
+
+    def task() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.02)
+        inside -= 1
+        runs.release()
+        raise KeyError("once more")
+
+    timers = periodic.Periodic(workers=3)
+    timer = timers.every(0.005, task, jitter=0)
+    timers.start()
+    for _ in range(4):
+        timers.trigger(timer)
+        assert runs.acquire(timeout=5)
+    timers.stop()
+    assert most == 1
+    assert timer.failures >= 3
+    assert timer.last_error == "KeyError: 'once more'"
+
+
+def test_trigger_does_not_multiply_the_schedule() -> None:
+    timers = periodic.Periodic()
+    ran = threading.Semaphore(0)
+    timer = timers.every(60, ran.release, initial_delay=60)
+    timers.start()
+    timers.trigger(timer)
+    assert ran.acquire(timeout=5)
+    timers.trigger(timer)
+    assert ran.acquire(timeout=5)
+    assert not ran.acquire(timeout=0.1)
+    timers.stop()
+    assert timer.runs == 2
+
+
+def test_shutdown_runs_phases_in_order_whatever_fails() -> None:
+    ran: list[str] = []
+    end = shutdown.Shutdown(timeout=5)
+    end.on(shutdown.Phase.CLOSE, "close", lambda left: ran.append("close"))
+    end.on(shutdown.Phase.REFUSE, "broken", lambda left: 1 / 0)
+    end.on(shutdown.Phase.REFUSE, "refuse", lambda left: ran.append("refuse"))
+    assert not end.wait(0)
+    end.request()
+    assert end.wait(1)
+    end.run()
+    end.run()
+    assert ran == ["refuse", "close"]
+
+
+def test_eventlet_cannot_be_imported() -> None:
+    code = (
+        "import kilonova, oslo_messaging, sys\n"
+        "from oslo_service import backend\n"
+        "assert sys.modules['eventlet'] is None\n"
+        "assert not [m for m in sys.modules if m.startswith('eventlet.')]\n"
+        "assert backend.get_backend_type() is backend.BackendType.THREADING\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
