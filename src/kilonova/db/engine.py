@@ -1,0 +1,289 @@
+"""A database: its pool, its transactions, and when to try one again.
+
+SQLite runs in WAL mode; its writers take turns in the process before they ask for the file's write lock
+(`BEGIN IMMEDIATE`), so that waiting is fair and a deadlock by upgrading a read cannot happen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import random
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from kilonova.base import retry
+from kilonova.db import urls
+
+LOG = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Tx = sa.Connection
+"""An open transaction; opaque to other rooms."""
+
+SQLITE_BUSY_SECONDS = 30
+_WRITE = "kilonova_write"
+
+_MYSQL_RETRYABLE = frozenset({1020, 1205, 1213, 1317})
+_PG_RETRYABLE = frozenset({"40001", "40P01", "55P03"})
+
+
+@dataclasses.dataclass(frozen=True)
+class DatabaseOptions:
+    """How to connect; names and meaning as in the groups [database] and [api_database]. Times in seconds."""
+
+    connection_recycle_time: int = 3600
+    max_pool_size: int | None = 5
+    max_overflow: int | None = 50
+    pool_timeout: int | None = None
+    max_retries: int = 10
+    retry_interval: int = 10
+    db_max_retries: int = 20
+    db_retry_interval: float = 1
+    db_inc_retry_interval: bool = True
+    db_max_retry_interval: float = 10
+    mysql_sql_mode: str | None = "TRADITIONAL"
+    mysql_wsrep_sync_wait: int | None = None
+    sqlite_synchronous: bool = True
+    connection_debug: int = 0
+    connection_parameters: str = ""
+    slave_connection: str | None = None
+
+    @classmethod
+    def from_group(cls, group: cfg.ConfigOpts.GroupAttr) -> DatabaseOptions:
+        """The options of a configuration group."""
+        return cls(**{f.name: group[f.name] for f in dataclasses.fields(cls)})
+
+    def backoff(self) -> retry.Backoff:
+        """The waits between tries of a transaction that lost against another one."""
+        return retry.Backoff(
+            attempts=max(1, self.db_max_retries + 1),
+            base=self.db_retry_interval,
+            cap=self.db_max_retry_interval,
+            factor=2.0 if self.db_inc_retry_interval else 1.0,
+        )
+
+
+class NestedWriteError(RuntimeError):
+    """A thread opened a write transaction inside its own on the same SQLite file: it would wait for itself."""
+
+
+class Turn:
+    """The right to write to one SQLite file, handed on in the process; knows who holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        me = threading.get_ident()
+        if self._holder == me:
+            raise NestedWriteError("this thread is already writing to the same SQLite file")
+        if not self._lock.acquire(timeout=SQLITE_BUSY_SECONDS):
+            raise sa.exc.OperationalError("BEGIN IMMEDIATE", None, sqlite3.OperationalError("database is locked"))
+        self._holder = me
+        try:
+            yield
+        finally:
+            self._holder = None
+            self._lock.release()
+
+
+_TURNS: dict[str, Turn] = {}
+_TURNS_LOCK = threading.Lock()
+
+
+def _turn(path: str) -> Turn:
+    with _TURNS_LOCK:
+        return _TURNS.setdefault(path, Turn())
+
+
+class Database:
+    """One database. Nothing is connected before the first transaction.
+
+    `options` are the fields of DatabaseOptions. A SQLite database is a file: one in memory belongs to its connection.
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.options = DatabaseOptions(**options)
+        self.url = urls.parse(url, self.options.connection_parameters)
+        self.dialect = self.url.get_backend_name()
+        self._engine = _create(self.url, self.options)
+        self._writer = self._engine.execution_options(**{_WRITE: True})
+        self._turn = _turn(self.url.database or "") if self.dialect == "sqlite" else None
+        replica = self.options.slave_connection
+        self._replica = _create(urls.parse(replica), self.options) if replica else self._engine
+
+    @classmethod
+    def from_group(cls, group: cfg.ConfigOpts.GroupAttr, url: str | None = None) -> Database:
+        """The database of a configuration group, or another one (a cell's) with the group's options."""
+        options = dataclasses.asdict(DatabaseOptions.from_group(group))
+        if url is not None:
+            options["slave_connection"] = None
+        return cls(url if url is not None else group.connection, **options)
+
+    @property
+    def name(self) -> str:
+        """The URL without the password."""
+        return self.url.render_as_string(hide_password=True)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """SQLAlchemy's engine, for migrations."""
+        return self._engine
+
+    @contextlib.contextmanager
+    def read(self, *, replica: bool = False) -> Iterator[Tx]:
+        """A transaction that only reads. `replica`: it may see a slightly old state ([database] slave_connection)."""
+        with (self._replica if replica else self._engine).connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Tx]:
+        """A transaction that is committed at the end, or rolled back when an exception leaves the block."""
+        with self._turn.taken() if self._turn else contextlib.nullcontext(), self._writer.begin() as connection:
+            yield connection
+
+    def run(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`fn(tx, ...)` in a write transaction of its own, repeated whole while it loses to deadlocks or locks."""
+
+        def attempt() -> T:
+            with self.write() as tx:
+                return fn(tx, *args, **kwargs)
+
+        return retry.call(attempt, on=is_retryable, backoff=self.options.backoff(), before_retry=self._report)
+
+    def query(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`fn(tx, ...)` in a read transaction of its own, repeated when the connection was lost."""
+
+        def attempt() -> T:
+            with self.read() as tx:
+                return fn(tx, *args, **kwargs)
+
+        return retry.call(
+            attempt,
+            on=lambda exc: is_retryable(exc) or is_disconnect(exc),
+            backoff=self.options.backoff(),
+            before_retry=self._report,
+        )
+
+    def wait(self) -> None:
+        """Connect; while no server answers, try again `max_retries` times (-1: for ever) every `retry_interval` seconds."""
+        attempt = 0
+        while True:
+            try:
+                with self.read() as tx:
+                    tx.execute(sa.select(sa.literal(1)))
+            except sa.exc.OperationalError:
+                attempt += 1
+                if 0 <= self.options.max_retries < attempt:
+                    raise
+                LOG.warning("database %s does not answer, attempt %d", self.name, attempt)
+                time.sleep(self.options.retry_interval * random.uniform(0.75, 1))  # noqa: S311
+            else:
+                return
+
+    def dispose(self) -> None:
+        """Close the pooled connections."""
+        self._engine.dispose()
+        if self._replica is not self._engine:
+            self._replica.dispose()
+
+    def _report(self, exc: BaseException, attempt: int) -> None:
+        LOG.info("transaction on %s lost (attempt %d), trying again: %s", self.name, attempt, exc)
+
+
+def is_retryable(exc: BaseException) -> bool:
+    """Whether the transaction lost to another one and may succeed when repeated whole."""
+    original = getattr(exc, "orig", None)
+    if not isinstance(exc, sa.exc.DBAPIError) or original is None:
+        return False
+    if isinstance(original, sqlite3.OperationalError):
+        return "locked" in str(original) or "busy" in str(original)
+    if getattr(original, "pgcode", None) in _PG_RETRYABLE:
+        return True
+    return bool(original.args) and original.args[0] in _MYSQL_RETRYABLE
+
+
+def is_disconnect(exc: BaseException) -> bool:
+    """Whether the connection was lost; a write may or may not have happened."""
+    return isinstance(exc, sa.exc.DBAPIError) and exc.connection_invalidated
+
+
+def _create(url: sa.URL, options: DatabaseOptions) -> sa.Engine:
+    arguments: dict[str, Any] = {"pool_recycle": options.connection_recycle_time}
+    if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise ValueError("a SQLite database must be a file: every connection to one in memory has its own")
+        arguments["connect_args"] = {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
+    else:
+        arguments["pool_pre_ping"] = True
+    if options.max_pool_size is not None:
+        arguments["pool_size"] = options.max_pool_size
+    if options.max_overflow is not None:
+        arguments["max_overflow"] = options.max_overflow
+    if options.pool_timeout is not None:
+        arguments["pool_timeout"] = options.pool_timeout
+    engine = sa.create_engine(url, **arguments)
+    _PREPARE[url.get_backend_name()](engine, options)
+    if options.connection_debug >= 50:
+        level = logging.DEBUG if options.connection_debug >= 100 else logging.INFO
+        logging.getLogger("sqlalchemy.engine").setLevel(level)
+    return engine
+
+
+def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
+    # NORMAL under WAL survives the death of the process; only a power cut may lose the newest commits, never the file.
+    synchronous = "NORMAL" if options.sqlite_synchronous else "OFF"
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "foreign_keys=ON"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+        connection.create_function("regexp", 2, _regexp, deterministic=True)
+
+    @sa.event.listens_for(engine, "begin")
+    def begun(connection: sa.Connection) -> None:
+        write = connection.get_execution_options().get(_WRITE)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        if options.mysql_sql_mode:
+            cursor.execute("SET SESSION sql_mode = %s", (options.mysql_sql_mode,))
+        if options.mysql_wsrep_sync_wait is not None:
+            cursor.execute("SET SESSION wsrep_sync_wait = %s", (options.mysql_wsrep_sync_wait,))
+        cursor.close()
+
+
+def _prepare_postgresql(_engine: sa.Engine, _options: DatabaseOptions) -> None:
+    """PostgreSQL needs nothing."""
+
+
+_PREPARE: dict[str, Callable[[sa.Engine, DatabaseOptions], None]] = {
+    "sqlite": _prepare_sqlite,
+    "mysql": _prepare_mysql,
+    "postgresql": _prepare_postgresql,
+}
+
+
+def _regexp(pattern: str, value: object) -> bool:
+    # An invalid pattern is refused before it comes here (db/cell/instance_filters.py).
+    return value is not None and re.search(pattern, str(value)) is not None

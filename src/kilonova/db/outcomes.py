@@ -1,0 +1,41 @@
+"""What a conditional write reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Updated:
+    """The row was as expected and holds the new values now. `before` has the expected columns as they were."""
+
+    before: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stale:
+    """The row exists but was not as expected; nothing was written. `current` has the columns that were asked about."""
+
+    current: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no such row (any more); nothing was written."""
+
+
+Outcome = Updated | Stale | Missing
+
+
+class DuplicateError(Exception):
+    """A row with the same unique key exists; the transaction is lost."""
+
+
+class MarkerNotFoundError(Exception):
+    """The page's marker names no row."""
+
+
+class InvalidSortKeyError(Exception):
+    """The list cannot be sorted by this key."""
