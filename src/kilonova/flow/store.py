@@ -31,7 +31,7 @@ class State(enum.StrEnum):
 
 
 LIVE: tuple[State, ...] = (State.OFFERED, State.RUNNING, State.RESTING, State.UNWINDING)
-"""States in which a conductor still has something to do. A stuck flow is nobody's until an operator or `stuck_flows` acts."""
+"""States in which a conductor still has something to do; a stuck flow waits for an operator or for `stuck_flows`."""
 
 ENDED: tuple[State, ...] = (State.DONE, State.UNWOUND, State.ABANDONED)
 
@@ -57,9 +57,9 @@ class LeaseLost(Exception):
 class NewFlow:
     """A flow to be put down.
 
-    `grace` is the time in seconds left to whoever was sent the work by a cast before any conductor takes the flow by itself.
+    `grace` is the time in seconds left to whoever was sent the work by a cast, before a conductor takes it by itself.
     `slot` names what must be single: a subject has at most one unfinished flow per slot (default: the operation).
-    `frame` is what the steps know, as JSON; `sealed` is the part of it that nobody may read in the database (flow/seal.py).
+    `frame` is what the steps know, as JSON; `sealed` the part that nobody may read in the database (flow/seal.py).
     """
 
     op: str
@@ -129,18 +129,22 @@ class FlowEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What a worker writes at a step's end. Fields left None stay; `release` hands the lease back."""
+    """What a worker writes at a step's end. Fields left None stay; `release` hands the lease back.
+
+    A signal that came while the worker ran wins over `wake_at`: the flow is then due at once.
+    """
 
     state: State
     position: str | None
-    wake_at: int
+    wake_at: int | None = None
     tries: int = 0
     frame: Mapping[str, Any] | None = None
     reason: str | None = None
     release: bool = False
     drop_sealed: bool = False
     code_version: int | None = None
-    deadline_at: int | None = None
+    events: Sequence[FlowEvent] = ()
+    children: Sequence[NewFlow] = ()
 
 
 class FlowStore(Protocol):
@@ -160,16 +164,12 @@ class FlowStore(Protocol):
     def renew(self, held: Mapping[str, int], lease_ms: int) -> set[str]:
         """Prolong leases of {flow id: epoch}; return the ids that are still held."""
 
-    def write(
-        self,
-        flow_id: str,
-        epoch: int,
-        change: Change,
-        events: Sequence[FlowEvent] = (),
-        also: Callable[[Any], None] | None = None,
-        children: Sequence[NewFlow] = (),
-    ) -> None:
-        """Store a step's end; `also(tx)` and the children go into the same transaction. Raises LeaseLost."""
+    def write(self, flow_id: str, epoch: int, change: Callable[[Any], Change]) -> None:
+        """Store a stage's end, its events and its children in one transaction.
+
+        `change(tx)` may write other rows of the database first; it is called again if the transaction must be repeated.
+        Raises LeaseLost, and then nothing at all was written.
+        """
 
     def log(self, event: FlowEvent) -> None:
         """Append an event outside of a step's end."""
@@ -181,6 +181,3 @@ class FlowStore(Protocol):
 
     def active(self, subject_id: str, op: str | None = None) -> list[FlowRow]:
         """The subject's flows that have not ended (a stuck one has not)."""
-
-    def next_wake(self) -> int | None:
-        """The earliest time at which something may be due."""

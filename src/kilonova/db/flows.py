@@ -1,0 +1,293 @@
+"""Flows in SQL: what the API puts down in its own transaction, and the store from which conductors lease."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from kilonova.db.engine import Database
+from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
+from kilonova.flow.store import LIVE, Change, EventKind, FlowEvent, FlowRow, LeaseLost, NewFlow, State
+
+F = KN_FLOW.c
+_LIVE = [str(state) for state in LIVE]
+_DETAIL_LIMIT = 16000
+_WOKEN = 0
+"""`wake_at` of a flow that was signalled. Taking the flow consumes it; rest is refused over it, so none is lost."""
+_EVERY_COLUMN = sa.select(KN_FLOW)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+# Functions over an open transaction.
+
+
+def offer(tx: Any, flow: NewFlow) -> bool:
+    """Put a flow down in state `offered`, inside the caller's transaction; False if the slot has an unfinished flow.
+
+    A conductor takes it as soon as the cast that goes with it arrives, or by itself after `flow.grace` seconds.
+    """
+    taken = tx.execute(sa.select(F.id).where(F.active_key == flow.active_key)).first()
+    if taken is not None:
+        return False
+    tx.execute(sa.insert(KN_FLOW).values(_new_values(flow, now_ms())))
+    return True
+
+
+def active(tx: Any, subject_id: str, op: str | None = None) -> list[FlowRow]:
+    """Flows of a subject that have not ended, oldest first."""
+    query = _EVERY_COLUMN.where(F.subject_id == subject_id, F.active_key.is_not(None)).order_by(F.created_at)
+    if op is not None:
+        query = query.where(F.op == op)
+    return [_row(found) for found in tx.execute(query)]
+
+
+def active_subjects(tx: Any, subject_ids: Sequence[str]) -> set[str]:
+    """Which of the subjects have a flow that has not ended."""
+    query = sa.select(F.subject_id).distinct().where(F.subject_id.in_(list(subject_ids)), F.active_key.is_not(None))
+    return set(tx.execute(query).scalars())
+
+
+def wake(tx: Any, subject_id: str, op: str | None = None) -> int:
+    """Make the subject's live flows due now."""
+    query = sa.update(KN_FLOW).where(F.subject_id == subject_id, F.state.in_(_LIVE)).values(wake_at=_WOKEN)
+    if op is not None:
+        query = query.where(F.op == op)
+    return int(tx.execute(query).rowcount)
+
+
+def history(tx: Any, subject_id: str) -> list[FlowRow]:
+    """Every flow kept of a subject, newest first."""
+    query = _EVERY_COLUMN.where(F.subject_id == subject_id).order_by(F.created_at.desc())
+    return [_row(found) for found in tx.execute(query)]
+
+
+def events(tx: Any, flow_id: str) -> list[FlowEvent]:
+    """The log of a flow, oldest first."""
+    query = sa.select(KN_FLOW_EVENT).where(KN_FLOW_EVENT.c.flow_id == flow_id).order_by(KN_FLOW_EVENT.c.id)
+    return [FlowEvent(**{**found._mapping, "kind": EventKind(found.kind)}) for found in tx.execute(query)]
+
+
+def by_state(tx: Any, states: Sequence[State], limit: int = 1000) -> list[FlowRow]:
+    """Flows in the given states, oldest first."""
+    query = _EVERY_COLUMN.where(F.state.in_([str(state) for state in states])).order_by(F.created_at).limit(limit)
+    return [_row(found) for found in tx.execute(query)]
+
+
+def abandon(tx: Any, flow_id: str, *, who: str, why: str) -> bool:
+    """End a flow without finishing or undoing it; who and why are kept. False if it had ended already."""
+    if not who or not why:
+        raise ValueError("abandoning a flow needs who and why")
+    now = now_ms()
+    query = sa.update(KN_FLOW).where(F.id == flow_id, F.active_key.is_not(None))
+    values: dict[str, Any] = {"state": str(State.ABANDONED), "reason": why, "active_key": None, "sealed": None}
+    values |= {"ended_at": now, "updated_at": now, "lease_until": 0, "lease_owner": None}
+    changed = tx.execute(query.values(lease_epoch=F.lease_epoch + 1, **values)).rowcount
+    if changed:
+        _log(tx, [FlowEvent(flow_id, now, EventKind.ABANDONED, worker=who, detail=why)])
+    return bool(changed)
+
+
+def revive(tx: Any, flow_id: str) -> bool:
+    """Let a stuck flow try its undo again."""
+    query = sa.update(KN_FLOW).where(F.id == flow_id, F.state == str(State.STUCK))
+    values = {"state": str(State.UNWINDING), "tries": 0, "wake_at": _WOKEN, "updated_at": now_ms()}
+    return bool(tx.execute(query.values(values)).rowcount)
+
+
+def purge(tx: Any, ended_before_ms: int, limit: int = 1000) -> int:
+    """Forget flows that ended before a time, with their logs; returns how many."""
+    ids = list(tx.execute(sa.select(F.id).where(F.ended_at < ended_before_ms).limit(limit)).scalars())
+    if ids:
+        tx.execute(sa.delete(KN_FLOW_EVENT).where(KN_FLOW_EVENT.c.flow_id.in_(ids)))
+        tx.execute(sa.delete(KN_FLOW).where(F.id.in_(ids)))
+    return len(ids)
+
+
+class FlowTable:
+    """The FlowStore of one database (protocol and meaning: flow/store.py)."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self.database = database
+        self.name = name
+
+    def offer(self, flow: NewFlow) -> bool:
+        return self.database.run(offer, flow)
+
+    def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
+        # Looking needs no write lock: an idle conductor must not make writers wait on SQLite.
+        if not self.database.query(_any_due, ops):
+            return []
+        return self.database.run(_take_due, owner, lease_ms, limit, ops)
+
+    def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
+        return self.database.run(_take, flow_id, owner, lease_ms)
+
+    def renew(self, held: Mapping[str, int], lease_ms: int) -> set[str]:
+        return self.database.run(_renew, held, lease_ms)
+
+    def write(self, flow_id: str, epoch: int, change: Callable[[Any], Change]) -> None:
+        self.database.run(_write, flow_id, epoch, change)
+
+    def log(self, event: FlowEvent) -> None:
+        self.database.run(_log, [event])
+
+    def wake(self, subject_id: str, op: str | None = None) -> int:
+        return self.database.run(wake, subject_id, op)
+
+    def get(self, flow_id: str) -> FlowRow | None:
+        return self.database.query(_get, flow_id)
+
+    def active(self, subject_id: str, op: str | None = None) -> list[FlowRow]:
+        return self.database.query(active, subject_id, op)
+
+
+def _any_due(tx: Any, ops: Sequence[str]) -> bool:
+    return tx.execute(_due(ops, 1)).first() is not None
+
+
+def _take_due(tx: Any, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
+    found = [_row(each) for each in tx.execute(_locking(tx, _due(ops, limit)))]
+    return [taken for row in found if (taken := _lease(tx, row, owner, lease_ms)) is not None]
+
+
+def _take(tx: Any, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
+    free = _EVERY_COLUMN.where(F.id == flow_id, F.state.in_(_LIVE), F.lease_until <= now_ms())
+    found = tx.execute(_locking(tx, free)).first()
+    return None if found is None else _lease(tx, _row(found), owner, lease_ms)
+
+
+def _renew(tx: Any, held: Mapping[str, int], lease_ms: int) -> set[str]:
+    kept = set()
+    for flow_id, epoch in held.items():
+        # A lease that has run out and that nobody took is still ours: the epoch tells.
+        query = sa.update(KN_FLOW).where(F.id == flow_id, F.lease_epoch == epoch, F.lease_until > 0)
+        if tx.execute(query.values(lease_until=now_ms() + lease_ms)).rowcount:
+            kept.add(flow_id)
+    return kept
+
+
+def _write(tx: Any, flow_id: str, epoch: int, change: Callable[[Any], Change]) -> None:
+    made = change(tx)
+    query = sa.update(KN_FLOW).where(F.id == flow_id, F.lease_epoch == epoch)
+    if not tx.execute(query.values(_changed_values(made, now_ms()))).rowcount:
+        raise LeaseLost(flow_id)
+    for child in made.children:
+        offer(tx, child)
+    _log(tx, made.events)
+
+
+def _get(tx: Any, flow_id: str) -> FlowRow | None:
+    found = tx.execute(_EVERY_COLUMN.where(F.id == flow_id)).first()
+    return None if found is None else _row(found)
+
+
+def _new_values(flow: NewFlow, now: int) -> dict[str, Any]:
+    return {
+        "id": flow.id,
+        "op": flow.op,
+        "subject_id": flow.subject_id,
+        "active_key": flow.active_key,
+        "parent_id": flow.parent_id,
+        "state": str(State.OFFERED),
+        "position": None,
+        "frame": msgspec.json.encode(dict(flow.frame)).decode(),
+        "sealed": flow.sealed,
+        "reason": None,
+        "tries": 0,
+        "code_version": 0,
+        "lease_owner": None,
+        "lease_epoch": 0,
+        "lease_until": 0,
+        "wake_at": now + int(flow.grace * 1000),
+        "deadline_at": None if flow.deadline is None else now + int(flow.deadline * 1000),
+        "request_id": flow.request_id,
+        "project_id": flow.project_id,
+        "created_at": now,
+        "updated_at": now,
+        "ended_at": None,
+    }
+
+
+def _changed_values(change: Change, now: int) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "state": str(change.state),
+        "position": change.position,
+        "tries": change.tries,
+        "updated_at": now,
+    }
+    if change.wake_at is not None:
+        values["wake_at"] = sa.case((F.wake_at == _WOKEN, _WOKEN), else_=change.wake_at)
+    if change.frame is not None:
+        values["frame"] = msgspec.json.encode(change.frame).decode()
+    for name in ("reason", "code_version"):
+        if getattr(change, name) is not None:
+            values[name] = getattr(change, name)
+    ended = change.state in (State.DONE, State.UNWOUND)
+    if ended:
+        values |= {"active_key": None, "ended_at": now}
+    if ended or change.drop_sealed:
+        values["sealed"] = None
+    if change.release:
+        values |= {"lease_until": 0, "lease_owner": None}
+    return values
+
+
+def _due(ops: Sequence[str], limit: int) -> sa.Select[Any]:
+    now = now_ms()
+    due = (F.state.in_(_LIVE), F.wake_at <= now, F.lease_until <= now, F.op.in_(list(ops)))
+    return _EVERY_COLUMN.where(*due).order_by(F.wake_at).limit(limit)
+
+
+def _locking(tx: Any, query: sa.Select[Any]) -> sa.Select[Any]:
+    """SQLite has one writer and needs no row locks; elsewhere two conductors pass each other by."""
+    return query if tx.dialect.name == "sqlite" else query.with_for_update(skip_locked=True)
+
+
+def _lease(tx: Any, row: FlowRow, owner: str, lease_ms: int) -> FlowRow | None:
+    now = now_ms()
+    lease: dict[str, Any] = {
+        "lease_owner": owner,
+        "lease_epoch": row.lease_epoch + 1,
+        "lease_until": now + lease_ms,
+        "wake_at": now,
+    }
+    query = sa.update(KN_FLOW).where(F.id == row.id, F.lease_epoch == row.lease_epoch)
+    if not tx.execute(query.values(lease)).rowcount:
+        return None
+    return dataclasses.replace(row, **lease)
+
+
+def _row(found: Any) -> FlowRow:
+    values = dict(found._mapping)
+    values["frame"] = msgspec.json.decode(values["frame"])
+    values["state"] = State(values["state"])
+    return FlowRow(**values)
+
+
+def _log(tx: Any, entries: Sequence[FlowEvent]) -> None:
+    if not entries:
+        return
+    rows = [
+        {
+            "flow_id": event.flow_id,
+            "at": event.at,
+            "kind": str(event.kind),
+            "step": event.step,
+            "tries": event.tries,
+            "duration_ms": event.duration_ms,
+            "worker": event.worker,
+            "epoch": event.epoch,
+            "detail": None if event.detail is None else event.detail[:_DETAIL_LIMIT],
+        }
+        for event in entries
+    ]
+    tx.execute(sa.insert(KN_FLOW_EVENT), rows)

@@ -1,0 +1,241 @@
+"""Drives one leased flow from stage to stage until it rests, ends, or is no longer ours."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kilonova.base import clock
+from kilonova.flow.plan import Again, DeadlineExceeded, Finish, Flow, Rest, Retry, Stage, Step
+from kilonova.flow.run import Describe, Lease, Run, describe
+from kilonova.flow.seal import Seal
+from kilonova.flow.store import Change, EventKind, FlowEvent, LeaseLost, State
+
+LOG = logging.getLogger(__name__)
+
+_REST_KEY = "resting_since"
+
+
+class StoreFailed(Exception):
+    """The flow's own database did not take a stage's end: the stage counts as not done and is repeated."""
+
+
+class _StageFailed(Exception):
+    """An atomic step raised inside its transaction."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Engine:
+    """Knows the flows by their operation and what they work with (`world`). Holds no state of any run.
+
+    `between` is called after each write, before the next stage starts; the test kit kills the worker there.
+    """
+
+    def __init__(
+        self,
+        flows: Mapping[str, Flow],
+        world: Any,
+        seal: Seal,
+        worker: str,
+        *,
+        describe_failure: Describe = describe,
+        stopping: threading.Event | None = None,
+        between: Callable[[Run], None] | None = None,
+        rng: Callable[[], float] = random.random,
+    ) -> None:
+        self.flows = dict(flows)
+        self.world = world
+        self.seal = seal
+        self.worker = worker
+        self.stopping = stopping or threading.Event()
+        self._describe = describe_failure
+        self._between = between
+        self._rng = rng
+
+    def run(self, lease: Lease) -> State:
+        """Go on with a flow until it rests, ends or must be given back; returns the state it was left in.
+
+        Raises LeaseLost when another worker has it; nothing was written then.
+        """
+        flow = self.flows[lease.row.op]
+        run = Run(lease, self.world, self.seal.open(lease.row.sealed), self.worker)
+        try:
+            flow.index(lease.row.position)
+        except KeyError as exc:
+            event = run.event(EventKind.FAILED, str(exc))
+            self._write(run, State.STUCK, lease.row.position, event, reason=str(exc), release=True)
+            return State.STUCK
+        if lease.row.state is State.OFFERED:
+            self._write(run, State.RUNNING, flow.stages[0].name, version=flow.version)
+        while self._move(flow, run):
+            if self._between is not None:
+                self._between(run)
+            if self.stopping.is_set():
+                self._hand_back(run)
+                break
+        return run.row.state
+
+    def _move(self, flow: Flow, run: Run) -> bool:
+        """One stage; True if the next one may follow at once."""
+        stage = flow.stages[flow.index(run.row.position)]
+        run.stage = stage.name
+        run.guard()
+        began = clock.monotonic()
+        if run.row.state is State.UNWINDING:
+            return self._undo(flow, stage, run, began)
+        try:
+            left = run.seconds_left
+            if left is not None and left <= 0:
+                raise DeadlineExceeded(f"{flow.op} did not end in time")
+            return (
+                self._rest(flow, stage, run, began) if isinstance(stage, Rest) else self._step(flow, stage, run, began)
+            )
+        except (LeaseLost, StoreFailed):
+            raise
+        except _StageFailed as exc:
+            return self._raised(stage, run, exc.error, began)
+        except Exception as exc:  # noqa: BLE001 - whatever a stage raises decides the flow's way
+            return self._raised(stage, run, exc, began)
+
+    def _raised(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
+        if isinstance(exc, Finish):
+            return self._end(run, State.DONE, run.event(EventKind.SUCCEEDED, str(exc), clock.monotonic() - began))
+        if isinstance(exc, Again):
+            return self._nap(run, run.row.state, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
+        return self._failed(stage, run, exc, began)
+
+    # Forward.
+
+    def _step(self, flow: Flow, stage: Step, run: Run, began: float) -> bool:
+        if stage.atomic:
+            return self._advance(flow, stage, run, began, within=lambda tx: self._within(tx, stage, run))
+        stage.do(run)
+        return self._advance(flow, stage, run, began)
+
+    @staticmethod
+    def _within(tx: Any, stage: Step, run: Run) -> None:
+        run.begin_again()
+        run.tx = tx
+        try:
+            stage.do(run)
+        except Exception as exc:
+            raise _StageFailed(exc) from exc
+        finally:
+            run.tx = None
+
+    def _rest(self, flow: Flow, stage: Rest, run: Run, began: float) -> bool:
+        since = run.frame.setdefault(_REST_KEY, {}).setdefault(stage.name, time.time())
+        if stage.until(run):
+            run.frame.pop(_REST_KEY)
+            return self._advance(flow, stage, run, began)
+        if stage.limit is not None and time.time() - since > stage.limit:
+            raise DeadlineExceeded(f"{flow.op} rested at {stage.name} for more than {stage.limit:.0f} s")
+        event = None if run.row.state is State.RESTING else run.event(EventKind.RESTED)
+        return self._nap(run, State.RESTING, stage.every * (0.75 + 0.5 * self._rng()), 0, event)
+
+    def _advance(
+        self, flow: Flow, stage: Stage, run: Run, began: float, within: Callable[[Any], None] | None = None
+    ) -> bool:
+        place = flow.index(stage.name) + 1
+        done = run.event(EventKind.SUCCEEDED, None, clock.monotonic() - began)
+        if place == len(flow.stages):
+            return self._end(run, State.DONE, done, within)
+        self._write(run, State.RUNNING, flow.stages[place].name, done, within=within)
+        return True
+
+    # Failure.
+
+    def _failed(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
+        failures = run.row.tries + 1
+        if isinstance(exc, stage.retry.on) and failures < stage.retry.attempts:
+            LOG.warning("flow %s %s: %s failed (try %d): %s", run.row.op, run.subject_id, stage.name, failures, exc)
+            event = run.event(EventKind.RETRIED, repr(exc), clock.monotonic() - began)
+            return self._nap(run, run.row.state, stage.retry.wait(failures, self._rng), failures, event)
+        LOG.warning("flow %s %s: %s failed, unwinding: %s", run.row.op, run.subject_id, stage.name, exc, exc_info=exc)
+        run.frame.pop(_REST_KEY, None)
+        run.frame["failure"] = self._describe(exc)
+        event = run.event(EventKind.FAILED, repr(exc), clock.monotonic() - began)
+        self._write(run, State.UNWINDING, stage.name, event, reason=str(exc))
+        return True
+
+    def _undo(self, flow: Flow, stage: Stage, run: Run, began: float) -> bool:
+        try:
+            if stage.undo is not None:
+                stage.undo(run)
+        except LeaseLost:
+            raise
+        except Again as exc:
+            return self._nap(run, State.UNWINDING, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
+        except Exception as exc:  # noqa: BLE001 - an undo is retried whatever it raised, then the flow is stuck
+            return self._undo_failed(stage.undo_retry, stage, run, exc)
+        place = flow.index(stage.name)
+        undone = run.event(EventKind.UNDONE, None, clock.monotonic() - began)
+        if place == 0:
+            return self._end(run, State.UNWOUND, undone)
+        self._write(run, State.UNWINDING, flow.stages[place - 1].name, undone)
+        return True
+
+    def _undo_failed(self, retry: Retry, stage: Stage, run: Run, exc: Exception) -> bool:
+        failures = run.row.tries + 1
+        event = run.event(EventKind.UNDO_FAILED, repr(exc))
+        if failures < retry.attempts:
+            LOG.warning(
+                "flow %s %s: undo of %s failed (try %d)", run.row.op, run.subject_id, stage.name, failures, exc_info=exc
+            )
+            return self._nap(run, State.UNWINDING, retry.wait(failures, self._rng), failures, event)
+        LOG.error("flow %s of %s is stuck: undo of %s failed", run.row.op, run.subject_id, stage.name, exc_info=exc)
+        self._write(run, State.STUCK, stage.name, event, reason=f"undo of {stage.name}: {exc}", release=True)
+        return False
+
+    # Writing.
+
+    def _end(self, run: Run, state: State, event: FlowEvent, within: Callable[[Any], None] | None = None) -> bool:
+        self._write(run, state, None, event, release=True, within=within)
+        return False
+
+    def _nap(self, run: Run, state: State, seconds: float, tries: int, event: FlowEvent | None) -> bool:
+        wake_at = time.time_ns() // 1_000_000 + int(seconds * 1000)
+        self._write(run, state, run.row.position, event, tries=tries, wake_at=wake_at, release=True)
+        return False
+
+    def _hand_back(self, run: Run) -> None:
+        self._write(run, run.row.state, run.row.position, wake_at=time.time_ns() // 1_000_000, release=True)
+
+    def _write(
+        self,
+        run: Run,
+        state: State,
+        position: str | None,
+        event: FlowEvent | None = None,
+        *,
+        tries: int = 0,
+        wake_at: int | None = None,
+        reason: str | None = None,
+        release: bool = False,
+        within: Callable[[Any], None] | None = None,
+        version: int | None = None,
+    ) -> None:
+        events = () if event is None else (event,)
+
+        def change(tx: Any) -> Change:
+            if within is not None:
+                within(tx)
+            return Change(
+                state, position, wake_at, tries, run.changed_frame(), reason, release, run.drop_sealed, version,
+                events, tuple(run.children),
+            )  # fmt: skip
+
+        try:
+            run.lease.store.write(run.row.id, run.lease.epoch, change)
+        except (LeaseLost, _StageFailed):
+            raise
+        except Exception as exc:
+            raise StoreFailed(f"could not store flow {run.row.id} at {position}: {exc}") from exc
+        run.moved(state, position, tries)

@@ -1,0 +1,142 @@
+"""The vocabulary of a flow file: its table of contents.
+
+    FLOW = flow(
+        "build",
+        step(accept, undo=bury),
+        step(choose, undo=release, retry=Retry(on=(Timeout,))),
+        rest(watch, every=5.0, limit=600.0),
+    )
+
+Guarantees (those of steno's sagas): a step runs at least once; once a later step has started, an earlier one never
+runs again; after a failure the failed step and every step before it are undone, last first; a flow ends as done,
+unwound, or stuck because an undo failed. So steps and undos are written to be repeated, and an undo works even if its
+step did nothing or half of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kilonova.flow.run import Run
+
+Action = Callable[["Run"], Any]
+Decider = Callable[["Run"], bool]
+
+
+class Finish(Exception):
+    """Raised by a step: the rest of the flow has nothing to do, and nothing is to be undone."""
+
+
+class Again(Exception):
+    """Raised by a step or an undo: not now, call me again after `wait` seconds. Counts as no failure."""
+
+    def __init__(self, reason: str, wait: float) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class DeadlineExceeded(Exception):
+    """The flow, or a rest of it, did not come to its end in time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Retry:
+    """Which failures of a step are worth another try, and how long to wait before: exponential, with full jitter."""
+
+    on: tuple[type[BaseException], ...] = ()
+    attempts: int = 5
+    base: float = 0.5
+    cap: float = 30.0
+    factor: float = 2.0
+
+    def wait(self, failures: int, rng: Callable[[], float]) -> float:
+        """Seconds before the next try after so many failures."""
+        top = min(self.cap, self.base * self.factor ** (failures - 1))
+        return top * (0.5 + 0.5 * rng())
+
+
+NO_RETRY = Retry(attempts=1)
+UNDO_RETRY = Retry(on=(Exception,), attempts=8)
+"""An undo has no other way out, so every failure is tried again for some minutes before the flow is stuck."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """One piece of work. `atomic`: it only changes the flow's own database, in one transaction with the position."""
+
+    name: str
+    do: Action
+    undo: Action | None = None
+    retry: Retry = NO_RETRY
+    undo_retry: Retry = UNDO_RETRY
+    atomic: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rest:
+    """Waiting for the world: `until(run)` is asked every `every` seconds and when the flow is woken.
+
+    True goes on, False rests on, an exception unwinds. After `limit` seconds the rest fails with DeadlineExceeded.
+    """
+
+    name: str
+    until: Decider
+    every: float = 5.0
+    limit: float | None = None
+    undo: Action | None = None
+    retry: Retry = NO_RETRY
+    undo_retry: Retry = UNDO_RETRY
+
+
+Stage = Step | Rest
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Flow:
+    """An operation as a line of stages. `version` is stored with each run, for code that must tell old from new."""
+
+    op: str
+    stages: tuple[Stage, ...]
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        names = [stage.name for stage in self.stages]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"flow {self.op}: stages need distinct names: {names}")
+
+    def index(self, name: str | None) -> int:
+        """Place of a stage; 0 for None. KeyError for a stage that this code does not know."""
+        if name is None:
+            return 0
+        for place, stage in enumerate(self.stages):
+            if stage.name == name:
+                return place
+        raise KeyError(f"flow {self.op} has no stage {name}")
+
+
+def flow(op: str, *stages: Stage, version: int = 1) -> Flow:
+    """A flow's table of contents."""
+    return Flow(op, stages, version)
+
+
+def step(
+    do: Action, *, undo: Action | None = None, retry: Retry = NO_RETRY, atomic: bool = False, name: str | None = None
+) -> Step:
+    """A stage that does something; named as its function."""
+    return Step(name or do.__name__, do, undo, retry, atomic=atomic)
+
+
+def rest(
+    until: Decider,
+    *,
+    every: float = 5.0,
+    limit: float | None = None,
+    undo: Action | None = None,
+    retry: Retry = NO_RETRY,
+    name: str | None = None,
+) -> Rest:
+    """A stage that waits; named as its condition."""
+    return Rest(name or until.__name__, until, every, limit, undo, retry)
