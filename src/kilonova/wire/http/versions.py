@@ -1,0 +1,61 @@
+"""Microversion negotiation (OpenStack API-SIG, "Microversion Specification").
+
+The standard header names the service (``OpenStack-API-Version: compute 2.53``), the older one does not
+(``X-OpenStack-Nova-API-Version: 2.53``); the standard one wins, the last value of several counts.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from kilonova.wire.http.faults import Fault
+
+STANDARD: Final = "OpenStack-API-Version"
+OLDER: Final = "X-OpenStack-Nova-API-Version"
+_FORM: Final = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiation:
+    """What the service offers: minor versions ``low`` to ``high`` of one major version."""
+
+    service: str
+    major: int
+    low: int
+    high: int
+
+    def choose(self, standard: str | None, older: str | None) -> int:
+        """The minor version asked for; the lowest where nothing is asked. Raises `Fault` 400 or 406."""
+        wanted = self._of_service(standard) or older
+        if not wanted:
+            return self.low
+        wanted = wanted.strip()
+        if wanted == "latest":
+            return self.high
+        match = _FORM.match(wanted)
+        if not match:
+            raise Fault(400, f"{wanted!r} is no API version: MAJOR.MINOR or latest is expected.")
+        major, minor = int(match[1]), int(match[2])
+        if major != self.major or not self.low <= minor <= self.high:
+            raise Fault(
+                406,
+                f"API version {wanted} is not served here;"
+                f" the lowest is {self.text(self.low)}, the highest {self.text(self.high)}.",
+            )
+        return minor
+
+    def text(self, minor: int) -> str:
+        return f"{self.major}.{minor}"
+
+    def headers(self, minor: int) -> dict[str, str]:
+        """The headers of an answer given in that version."""
+        text = self.text(minor)
+        return {STANDARD: f"{self.service} {text}", OLDER: text, "Vary": f"{STANDARD}, {OLDER}"}
+
+    def _of_service(self, header: str | None) -> str | None:
+        found = None
+        for entry in (header or "").split(","):
+            service, _, version = entry.strip().partition(" ")
+            if service.lower() == self.service and version:
+                found = version
+        return found
