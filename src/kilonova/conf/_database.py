@@ -21,7 +21,9 @@ def _where() -> list[cfg.Opt]:
 
 def _pool() -> list[cfg.Opt]:
     return [
-        cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a pooled connection is replaced."),
+        cfg.IntOpt(
+            "connection_recycle_time", default=3600, help="Seconds after which a pooled connection is replaced."
+        ),
         cfg.IntOpt("max_pool_size", default=5, help="Connections that are kept open. 0: any number."),
         cfg.IntOpt("max_overflow", default=50, help="Connections opened beyond max_pool_size while there is need."),
         cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection when all are in use."),

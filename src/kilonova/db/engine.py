@@ -179,7 +179,7 @@ class Database:
         )
 
     def wait(self) -> None:
-        """Connect; while no server answers, try again `max_retries` times (-1: for ever) every `retry_interval` seconds."""
+        """Connect, trying again `max_retries` times (-1: for ever) every `retry_interval` seconds."""
         attempt = 0
         while True:
             try:

@@ -1,1 +1,1 @@
-"""Alembic environments of both databases and of our own tables."""
+"""Migrations of both databases, with Nova's revision ids, and of our own tables beside them."""

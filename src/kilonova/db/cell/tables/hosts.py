@@ -1,0 +1,100 @@
+"""Tables of the cell database: services and compute nodes."""
+
+import sqlalchemy as sa
+
+from kilonova.db.cell.tables.metadata import METADATA
+from kilonova.db.columns import INET_SMALL, MEDIUM_TEXT, soft_delete, timestamps
+
+SERVICES = sa.Table(
+    "services",
+    METADATA,
+    *timestamps(),
+    *soft_delete(),
+    sa.Column("id", sa.Integer(), primary_key=True),
+    sa.Column("host", sa.String(255)),
+    sa.Column("binary", sa.String(255)),
+    sa.Column("topic", sa.String(255)),
+    sa.Column("report_count", sa.Integer(), nullable=False, default=0),
+    sa.Column("disabled", sa.Boolean(), default=False),
+    sa.Column("disabled_reason", sa.String(255)),
+    sa.Column("last_seen_up", sa.DateTime()),
+    sa.Column("forced_down", sa.Boolean(), default=False),
+    sa.Column("version", sa.Integer(), default=0),
+    sa.Column("uuid", sa.String(36)),
+    sa.UniqueConstraint("host", "binary", "deleted", name="uniq_services0host0binary0deleted"),
+    sa.UniqueConstraint("host", "topic", "deleted", name="uniq_services0host0topic0deleted"),
+    sa.Index("services_uuid_idx", "uuid", unique=True),
+    mysql_charset="utf8",
+)
+
+COMPUTE_NODES = sa.Table(
+    "compute_nodes",
+    METADATA,
+    *timestamps(),
+    *soft_delete(),
+    sa.Column("id", sa.Integer(), primary_key=True),
+    sa.Column("service_id", sa.Integer()),
+    sa.Column("vcpus", sa.Integer(), nullable=False),
+    sa.Column("memory_mb", sa.Integer(), nullable=False),
+    sa.Column("local_gb", sa.Integer(), nullable=False),
+    sa.Column("vcpus_used", sa.Integer(), nullable=False),
+    sa.Column("memory_mb_used", sa.Integer(), nullable=False),
+    sa.Column("local_gb_used", sa.Integer(), nullable=False),
+    sa.Column("hypervisor_type", MEDIUM_TEXT, nullable=False),
+    sa.Column("hypervisor_version", sa.Integer(), nullable=False),
+    sa.Column("cpu_info", MEDIUM_TEXT, nullable=False),
+    sa.Column("disk_available_least", sa.Integer()),
+    sa.Column("free_ram_mb", sa.Integer()),
+    sa.Column("free_disk_gb", sa.Integer()),
+    sa.Column("current_workload", sa.Integer()),
+    sa.Column("running_vms", sa.Integer()),
+    sa.Column("hypervisor_hostname", sa.String(255)),
+    sa.Column("host_ip", INET_SMALL),
+    sa.Column("supported_instances", sa.Text()),
+    sa.Column("pci_stats", sa.Text()),
+    sa.Column("metrics", sa.Text()),
+    sa.Column("extra_resources", sa.Text()),
+    sa.Column("stats", sa.Text(), default="{}"),
+    sa.Column("numa_topology", sa.Text()),
+    sa.Column("host", sa.String(255)),
+    sa.Column("ram_allocation_ratio", sa.Float()),
+    sa.Column("cpu_allocation_ratio", sa.Float()),
+    sa.Column("uuid", sa.String(36)),
+    sa.Column("disk_allocation_ratio", sa.Float()),
+    sa.Column("mapped", sa.Integer(), default=0),
+    sa.UniqueConstraint(
+        "host", "hypervisor_hostname", "deleted", name="uniq_compute_nodes0host0hypervisor_hostname0deleted"
+    ),
+    sa.Index("compute_nodes_uuid_idx", "uuid", unique=True),
+    mysql_charset="utf8",
+)
+
+PCI_DEVICES = sa.Table(
+    "pci_devices",
+    METADATA,
+    *timestamps(),
+    *soft_delete(),
+    sa.Column("id", sa.Integer(), primary_key=True),
+    sa.Column("compute_node_id", sa.Integer(), nullable=False),
+    sa.Column("address", sa.String(12), nullable=False),
+    sa.Column("product_id", sa.String(4), nullable=False),
+    sa.Column("vendor_id", sa.String(4), nullable=False),
+    sa.Column("dev_type", sa.String(8), nullable=False),
+    sa.Column("dev_id", sa.String(255)),
+    sa.Column("label", sa.String(255), nullable=False),
+    sa.Column("status", sa.String(36), nullable=False),
+    sa.Column("extra_info", sa.Text()),
+    sa.Column("instance_uuid", sa.String(36)),
+    sa.Column("request_id", sa.String(36)),
+    sa.Column("numa_node", sa.Integer()),
+    sa.Column("parent_addr", sa.String(12)),
+    sa.Column("uuid", sa.String(36)),
+    sa.ForeignKeyConstraint(["compute_node_id"], ["compute_nodes.id"], name="pci_devices_compute_node_id_fkey"),
+    sa.UniqueConstraint(
+        "compute_node_id", "address", "deleted", name="uniq_pci_devices0compute_node_id0address0deleted"
+    ),
+    sa.Index("ix_pci_devices_compute_node_id_deleted", "compute_node_id", "deleted"),
+    sa.Index("ix_pci_devices_compute_node_id_parent_addr_deleted", "compute_node_id", "parent_addr", "deleted"),
+    sa.Index("ix_pci_devices_instance_uuid_deleted", "instance_uuid", "deleted"),
+    mysql_charset="utf8",
+)

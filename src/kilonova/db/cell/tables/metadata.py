@@ -1,0 +1,5 @@
+"""The catalogue of the cell database."""
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()

@@ -1,0 +1,7 @@
+"""Alembic's environment."""
+
+from alembic import context
+
+from kilonova.db.migrations import environment
+
+environment.run(context)

@@ -1,0 +1,147 @@
+"""Databases to the newest revision: an empty one is created whole and stamped, an older one is migrated step by step.
+
+Nova's tables carry Nova's revisions in `alembic_version`, our own beside them ours in `kn_alembic_version`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command, config, util
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from kilonova.db.engine import Database
+
+LOG = logging.getLogger(__name__)
+
+
+class MigrationError(Exception):
+    """The database cannot be brought to the revision; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lineage:
+    """One line of revisions: its scripts, its version table and all its tables (the module's METADATA)."""
+
+    name: str
+    version_table: str
+    catalogue: str
+
+    @property
+    def metadata(self) -> sa.MetaData:
+        metadata: sa.MetaData = importlib.import_module(self.catalogue).METADATA
+        return metadata
+
+    def config(self, connection: sa.Connection | None = None) -> config.Config:
+        settings = config.Config(attributes={"connection": connection, "version_table": self.version_table})
+        settings.set_main_option("script_location", str(Path(__file__).parent / self.name))
+        settings.set_main_option("path_separator", "os")
+        return settings
+
+    @property
+    def head(self) -> str:
+        head = ScriptDirectory.from_config(self.config()).get_current_head()
+        assert head is not None
+        return head
+
+    def revisions(self) -> list[str]:
+        """Every revision, oldest first."""
+        return [s.revision for s in ScriptDirectory.from_config(self.config()).walk_revisions()][::-1]
+
+
+API = Lineage("api", "alembic_version", "kilonova.db.api.tables.whole")
+MAIN = Lineage("main", "alembic_version", "kilonova.db.cell.tables.whole")
+OWN = Lineage("own", "kn_alembic_version", "kilonova.db.flow_tables")
+
+
+def sync_api(database: Database, version: str | None = None) -> None:
+    """The API database at `version` (default: the newest)."""
+    _sync(database, API, version)
+
+
+def sync_main(database: Database, version: str | None = None) -> None:
+    """A cell's database at `version` (default: the newest)."""
+    _sync(database, MAIN, version)
+
+
+def version(database: Database, lineage: Lineage) -> str | None:
+    """The revision the database is at; None if it has no tables of ours."""
+    with database.engine.connect() as connection:
+        return _current(connection, lineage)
+
+
+def pending(database: Database, lineage: Lineage) -> bool:
+    """Whether the database is not at the newest revision, its own tables included."""
+    with database.engine.connect() as connection:
+        return any(_current(connection, line) != line.head for line in (lineage, OWN))
+
+
+def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
+    if target is not None and target.isdigit():
+        raise MigrationError(f"{target} is a revision of the time before Alembic; give one of {lineage.revisions()}")
+    with _connection(database) as connection:
+        for line, wanted in ((lineage, target), (OWN, None)):
+            if _is_new(connection, line):
+                _create(connection, line, wanted)
+            else:
+                _upgrade(connection, line, wanted or "head")
+
+
+@contextlib.contextmanager
+def _connection(database: Database) -> Iterator[sa.Connection]:
+    """A connection in a write transaction; on SQLite without foreign keys, since tables are rebuilt."""
+    with database.engine.execution_options(kilonova_write=True).connect() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        raw = connection.connection.driver_connection
+        if sqlite:
+            assert raw is not None
+            raw.execute("PRAGMA foreign_keys=OFF")
+        try:
+            with connection.begin():
+                yield connection
+        finally:
+            if sqlite and raw is not None:
+                raw.execute("PRAGMA foreign_keys=ON")
+
+
+def _current(connection: sa.Connection, lineage: Lineage) -> str | None:
+    context = MigrationContext.configure(connection, opts={"version_table": lineage.version_table})
+    return context.get_current_revision()
+
+
+def _is_new(connection: sa.Connection, lineage: Lineage) -> bool:
+    """Whether there is nothing yet, or a creation that was cut off (where a database commits each CREATE by itself)."""
+    tables = set(sa.inspect(connection).get_table_names())
+    if lineage.version_table in tables:
+        return _current(connection, lineage) is None
+    foreign = tables & set(lineage.metadata.tables)
+    if foreign:
+        raise MigrationError(
+            f"the database has tables ({', '.join(sorted(foreign)[:3])} ...) but no {lineage.version_table}: "
+            "it is older than Alembic's revisions; upgrade it with Nova first"
+        )
+    return True
+
+
+def _create(connection: sa.Connection, lineage: Lineage, target: str | None) -> None:
+    if target not in (None, "head", "heads", lineage.head):
+        raise MigrationError(f"a new database is created at the newest revision, {lineage.head}, not at {target}")
+    LOG.info("creating the tables of %s at revision %s", lineage.name, lineage.head)
+    context = MigrationContext.configure(connection, opts={"version_table": lineage.version_table})
+    context._ensure_version_table()
+    lineage.metadata.create_all(connection)
+    command.stamp(lineage.config(connection), "head")
+
+
+def _upgrade(connection: sa.Connection, lineage: Lineage, target: str) -> None:
+    try:
+        command.upgrade(lineage.config(connection), target)
+    except util.CommandError as exc:
+        raise MigrationError(f"cannot bring the database to revision {target}: {exc}") from exc
