@@ -46,6 +46,7 @@ MIGRATIONS = sa.Table(
         "source_node",
         "dest_node",
         "status",
+        mysql_length={"source_compute": 100, "dest_compute": 100, "source_node": 100, "dest_node": 100},
     ),
     sa.Index("migrations_by_src_host_nodes_and_status_idx", "deleted", "source_compute", "source_node", "status"),
     sa.Index("migrations_dest_compute_id_deleted_idx", "dest_compute_id", "deleted"),
