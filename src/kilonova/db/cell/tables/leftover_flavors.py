@@ -60,6 +60,7 @@ INSTANCE_TYPE_PROJECTS = sa.Table(
         "deleted",
         name="uniq_instance_type_projects0instance_type_id0project_id0deleted",
     ),
+    sa.Index("instance_type_id", "instance_type_id").ddl_if(dialect="mysql"),
     mysql_charset="utf8",
 )
 
