@@ -31,12 +31,11 @@ class Seal:
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Seal:
-        """By `[kilonova] flow_seal_keys`, else by what only the control plane knows: database and bus addresses."""
+        """By `[kilonova] flow_seal_keys`, else by what the control plane knows and a copy of the database does not."""
         keys = conf.kilonova.flow_seal_keys
         if keys:
             return cls(keys)
-        known = (conf.api_database.connection, conf.database.connection, conf.transport_url)
-        return cls(["\0".join(str(part or "") for part in known)])
+        return cls([conf.api_database.connection or conf.database.connection or "kilonova"])
 
     def close(self, secrets: Mapping[str, Any]) -> str | None:
         """The secrets as text for the database; None if there are none."""

@@ -1,0 +1,70 @@
+"""Options of our own: durable flows and reconcile loops."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "kilonova"
+
+OPTIONS: list[cfg.Opt] = [
+    cfg.FloatOpt(
+        "flow_lease",
+        default=60.0,
+        min=2.0,
+        help="Seconds for which a conductor holds a flow. It renews the lease while it works; when the conductor dies, "
+        "another one goes on after at most this time.",
+    ),
+    cfg.FloatOpt(
+        "flow_poll", default=2.0, min=0.05, help="Seconds between two looks of a conductor for flows that are due."
+    ),
+    cfg.IntOpt("flow_workers", default=16, min=1, help="Flows that one conductor process drives at the same time."),
+    cfg.FloatOpt(
+        "flow_grace",
+        default=5.0,
+        min=0.0,
+        help="Seconds that a cast has to reach its receiver before a conductor takes the flow by itself.",
+    ),
+    cfg.FloatOpt(
+        "flow_watch",
+        default=5.0,
+        min=0.05,
+        help="Seconds between two looks of a resting flow at the server that it waits for.",
+    ),
+    cfg.FloatOpt(
+        "flow_resend",
+        default=20.0,
+        min=0.1,
+        help="Seconds after which a cast that shows no effect is sent again.",
+    ),
+    cfg.FloatOpt(
+        "flow_step_limit",
+        default=900.0,
+        min=5.0,
+        help="Seconds that one step may take. After that its lease is no longer renewed.",
+    ),
+    cfg.IntOpt("flow_keep_days", default=7, min=0, help="Days for which ended flows and their logs are kept."),
+    cfg.ListOpt(
+        "flow_seal_keys",
+        default=[],
+        secret=True,
+        help="Pass phrases that protect passwords and tokens in stored flows; the first one closes, all of them open. "
+        "API servers and conductors need the same ones. Default: derived from [api_database] connection.",
+    ),
+    cfg.FloatOpt(
+        "build_deadline",
+        default=3600.0,
+        min=1.0,
+        help="Seconds after which a build that is neither active nor failed is given up: the server goes to ERROR.",
+    ),
+    cfg.FloatOpt(
+        "reconcile_interval", default=60.0, min=0.1, help="Seconds between two passes of each reconcile loop."
+    ),
+    cfg.FloatOpt(
+        "reconcile_grace",
+        default=60.0,
+        min=0.0,
+        help="Seconds for which something must look wrong, in every pass, before it is repaired.",
+    ),
+    cfg.BoolOpt("reconcile_dry_run", default=False, help="Report what would be repaired and change nothing."),
+    cfg.ListOpt("reconcile_disabled", default=[], help="Names of reconcile loops that do not run."),
+]

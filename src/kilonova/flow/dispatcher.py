@@ -1,0 +1,219 @@
+"""Finds flows that are due, leases them, and drives them on a bounded pool; keeps the leases, and watches over them.
+
+The queue is the flow table: nothing is leased that no worker is free for. A conductor that dies holds its flows until
+their leases lapse; there is no other recovery.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from kilonova.base import clock, pools
+from kilonova.flow.engine import Engine
+from kilonova.flow.run import Lease
+from kilonova.flow.store import FlowRow, FlowStore, LeaseLost, NewFlow
+
+LOG = logging.getLogger(__name__)
+
+OnLapse = Callable[[Lease], None]
+Stores = Callable[[], Iterable[FlowStore]]
+
+_REFRESH = 30.0
+"""Seconds after which the list of databases is read again."""
+
+_BATCH = 32
+
+
+def fence(lease: Lease) -> None:
+    """What is done about a worker whose lease lapses under it: it may not write or send any more."""
+    LOG.error("lease of flow %s (%s) lapses; its worker is cut off", lease.row.id, lease.row.op)
+
+
+class Leases:
+    """The flows this process holds; one thread renews them every third of their time."""
+
+    def __init__(self, seconds: float, step_limit: float, on_lapse: OnLapse = fence) -> None:
+        self.seconds = seconds
+        self.step_limit = step_limit
+        self._on_lapse = on_lapse
+        self._held: dict[str, Lease] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def milliseconds(self) -> int:
+        return int(self.seconds * 1000)
+
+    def hold(self, store: FlowStore, row: FlowRow, asked_at: float) -> Lease:
+        """Start to keep a lease that was asked for at `asked_at` (monotonic)."""
+        lease = Lease(store, row, asked_at + self.seconds * 0.9)
+        with self._lock:
+            self._held[row.id] = lease
+        return lease
+
+    def let_go(self, lease: Lease) -> None:
+        with self._lock:
+            self._held.pop(lease.row.id, None)
+
+    def holds(self, flow_id: str) -> bool:
+        return flow_id in self._held
+
+    def renew(self) -> None:
+        """Prolong every lease; those that cannot be prolonged and are about to lapse are cut off."""
+        with self._lock:
+            held = list(self._held.values())
+        by_store: dict[str, list[Lease]] = collections.defaultdict(list)
+        for lease in held:
+            if clock.monotonic() - lease.began < self.step_limit:
+                by_store[lease.store.name].append(lease)
+        for leases in by_store.values():
+            self._renew(leases)
+        for lease in held:
+            if not lease.lost and clock.monotonic() > lease.until - self.seconds * 0.1 and self.holds(lease.row.id):
+                lease.lost = True
+                self._on_lapse(lease)
+
+    def _renew(self, leases: Sequence[Lease]) -> None:
+        asked_at = clock.monotonic()
+        try:
+            kept = leases[0].store.renew({lease.row.id: lease.epoch for lease in leases}, self.milliseconds)
+        except Exception as exc:  # noqa: BLE001 - the database may be away for a moment; the watchdog decides
+            LOG.warning("leases of %s could not be renewed: %s", leases[0].store.name, exc)
+            return
+        for lease in leases:
+            if lease.row.id in kept:
+                lease.until = asked_at + self.seconds * 0.9
+            elif self.holds(lease.row.id):
+                lease.lost = True
+
+
+class Dispatcher:
+    """One conductor's share of the flows of all databases it reaches."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        stores: Stores,
+        *,
+        lease: float = 60.0,
+        poll: float = 2.0,
+        workers: int = 16,
+        step_limit: float = 900.0,
+        on_lapse: OnLapse = fence,
+    ) -> None:
+        self.engine = engine
+        self.leases = Leases(lease, step_limit, on_lapse)
+        self.counts: collections.Counter[str] = collections.Counter()
+        self._stores = stores
+        self._poll = poll
+        self._pool = pools.ThreadPool("flow", workers)
+        self._hurry = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        for target, name in ((self._scan, "flow-scan"), (self._keep, "flow-leases")):
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """Lease no more; each flow is handed back at the end of its present stage, or when its lease lapses."""
+        self.engine.stopping.set()
+        self._hurry.set()
+        self._pool.stop(timeout)
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(1.0)
+
+    def wait(self) -> None:
+        self._stopped.wait()
+
+    def take(self, store: FlowStore, flow: NewFlow) -> bool:
+        """A cast arrived: put its flow down if nobody has, and drive it now if a worker is free.
+
+        False if the work is already in hands (a repeated cast).
+        """
+        if not store.offer(flow):
+            return self.resume(store, flow.subject_id, flow.op)
+        return self._begin(store, flow.id) or self._later()
+
+    def resume(self, store: FlowStore, subject_id: str, op: str) -> bool:
+        """Drive the subject's offered or waiting flow now, whatever its time."""
+        rows = [row for row in store.active(subject_id, op) if not self.leases.holds(row.id)]
+        return bool(rows) and self._begin(store, rows[0].id)
+
+    def wake(self, subject_id: str, op: str | None = None) -> None:
+        """Something happened to the subject: its flows look now instead of at their time."""
+        for store in self._stores():
+            if store.wake(subject_id, op):
+                self._hurry.set()
+
+    def _later(self) -> bool:
+        self._hurry.set()
+        return True
+
+    def _begin(self, store: FlowStore, flow_id: str) -> bool:
+        if self.engine.stopping.is_set() or self._pool.inside >= self._pool.workers:
+            return False
+        asked_at = clock.monotonic()
+        row = store.take(flow_id, self.engine.worker, self.leases.milliseconds)
+        if row is None:
+            return False
+        self._drive(self.leases.hold(store, row, asked_at))
+        return True
+
+    def _scan(self) -> None:
+        stores: list[FlowStore] = []
+        read_at = -_REFRESH
+        while not self.engine.stopping.is_set():
+            try:
+                if clock.monotonic() - read_at >= _REFRESH:
+                    stores, read_at = list(self._stores()), clock.monotonic()
+            except Exception:
+                LOG.exception("the list of cells could not be read")
+            found = sum(self._scan_one(store) for store in stores)
+            if not found:
+                self._hurry.wait(self._poll)
+            self._hurry.clear()
+
+    def _scan_one(self, store: FlowStore) -> int:
+        free = min(_BATCH, self._pool.workers - self._pool.inside)
+        if free <= 0:
+            return 0
+        asked_at = clock.monotonic()
+        try:
+            rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, list(self.engine.flows))
+        except Exception as exc:  # noqa: BLE001 - one database that is away must not stop the others
+            LOG.warning("flows of %s could not be read: %s", store.name, exc)
+            return 0
+        for row in rows:
+            self._drive(self.leases.hold(store, row, asked_at))
+        return len(rows)
+
+    def _drive(self, lease: Lease) -> None:
+        self.counts["leased"] += 1
+        try:
+            self._pool.submit(self._work, lease)
+        except RuntimeError:
+            self.leases.let_go(lease)
+
+    def _work(self, lease: Lease) -> None:
+        try:
+            state = self.engine.run(lease)
+            self.counts[str(state)] += 1
+        except LeaseLost:
+            self.counts["lease_lost"] += 1
+            LOG.warning("flow %s (%s) is in other hands now", lease.row.id, lease.row.op)
+        except Exception:
+            self.counts["broken"] += 1
+            LOG.exception("flow %s (%s) stopped; it is tried again when its lease lapses", lease.row.id, lease.row.op)
+        finally:
+            self.leases.let_go(lease)
+            self._hurry.set()
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(self.leases.seconds / 3):
+            self.leases.renew()
