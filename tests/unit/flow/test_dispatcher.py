@@ -1,0 +1,140 @@
+"""The dispatcher: leases over time, takes over, hands back, keeps its bound."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from kilonova.db.flows import FlowTable
+from kilonova.flow.dispatcher import Dispatcher
+from kilonova.flow.engine import Engine
+from kilonova.flow.plan import Flow, flow, rest, step
+from kilonova.flow.run import Lease, Run
+from kilonova.flow.seal import Seal
+from kilonova.flow.store import NewFlow, State
+
+SEAL = Seal(["x"])
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not happen in time"
+        time.sleep(0.01)
+
+
+def made(table: FlowTable, plan: Flow, world: object = None, **kwargs) -> Dispatcher:
+    options = {"lease": 2.0, "poll": 0.05, "workers": 4, **kwargs}
+    return Dispatcher(Engine({plan.op: plan}, world, SEAL, "me"), lambda: [table], **options)
+
+
+def test_runs_what_is_due_and_not_more_than_its_workers(table: FlowTable) -> None:
+    lock, inside, most = threading.Lock(), [0], [0]
+
+    def work(run: Run) -> None:
+        with lock:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+        time.sleep(0.03)
+        with lock:
+            inside[0] -= 1
+
+    ids = []
+    for n in range(20):
+        new = NewFlow("op", f"s{n}", {})
+        table.offer(new)
+        ids.append(new.id)
+    dispatcher = made(table, flow("op", step(work)))
+    dispatcher.start()
+    until(lambda: all(table.get(each).state is State.DONE for each in ids))
+    dispatcher.stop(5)
+    assert 1 < most[0] <= 4
+
+
+def test_a_long_step_keeps_its_lease(table: FlowTable) -> None:
+    plan = flow("op", step(lambda run: time.sleep(1.0), name="slow"))
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    dispatcher = made(table, plan, lease=0.4)
+    dispatcher.start()
+    time.sleep(0.7)
+    assert table.take(new.id, "thief", 1000) is None
+    until(lambda: table.get(new.id).state is State.DONE)
+    dispatcher.stop(5)
+    assert dispatcher.counts["lease_lost"] == 0
+
+
+def test_the_watchdog_cuts_off_a_step_beyond_its_limit(table: FlowTable) -> None:
+    lapsed: list[Lease] = []
+    done = threading.Event()
+
+    def hang(run: Run) -> None:
+        done.wait(5)
+
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    dispatcher = made(table, flow("op", step(hang)), lease=0.6, step_limit=0.1, on_lapse=lapsed.append)
+    dispatcher.start()
+    until(lambda: bool(lapsed))
+    assert lapsed[0].row.id == new.id
+    assert not lapsed[0].held()
+    dispatcher.engine.stopping.set()
+    until(lambda: table.take(new.id, "other", 60_000) is not None)
+    done.set()
+    dispatcher.stop(5)
+    assert table.get(new.id).lease_owner == "other"
+
+
+def test_stop_hands_flows_back_at_the_next_stage(table: FlowTable) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def first(run: Run) -> None:
+        entered.set()
+        go_on.wait(5)
+
+    plan = flow("op", step(first), step(lambda run: None, name="second"))
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    dispatcher = made(table, plan, lease=60.0)
+    dispatcher.start()
+    assert entered.wait(5)
+    threading.Timer(0.1, go_on.set).start()
+    dispatcher.stop(5)
+    row = table.get(new.id)
+    assert (row.state, row.position, row.lease_owner) == (State.RUNNING, "second", None)
+    other = made(table, plan)
+    other.start()
+    until(lambda: table.get(new.id).state is State.DONE)
+    other.stop(5)
+
+
+def test_a_cast_takes_the_offered_flow_at_once_and_a_repeated_cast_nothing(table: FlowTable) -> None:
+    runs: list[str] = []
+    plan = flow("op", step(lambda run: runs.append(run.subject_id), name="only"), rest(lambda run: False, name="wait"))
+    offered = NewFlow("op", "s", {}, grace=60)
+    table.offer(offered)
+    dispatcher = made(table, plan)
+    dispatcher.start()
+    assert dispatcher.take(table, NewFlow("op", "s", {}))
+    until(lambda: table.get(offered.id).state is State.RESTING)
+    assert dispatcher.take(table, NewFlow("op", "s", {}))
+    until(lambda: table.get(offered.id).lease_owner is None)
+    dispatcher.stop(5)
+    assert runs == ["s"]
+
+
+def test_wake_shortens_a_rest(table: FlowTable) -> None:
+    ready = threading.Event()
+    plan = flow("op", rest(lambda run: ready.is_set(), every=60.0, name="wait"))
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    dispatcher = made(table, plan, poll=5.0)
+    dispatcher.start()
+    until(lambda: table.get(new.id).state is State.RESTING)
+    ready.set()
+    began = time.monotonic()
+    dispatcher.wake("s")
+    until(lambda: table.get(new.id).state is State.DONE)
+    dispatcher.stop(5)
+    assert time.monotonic() - began < 3

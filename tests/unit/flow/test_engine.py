@@ -1,0 +1,249 @@
+"""The engine: order, unwinding, retries, rests, fencing; on a real table."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kilonova.db import flows
+from kilonova.db.engine import Database
+from kilonova.db.flows import FlowTable
+from kilonova.flow.engine import Engine
+from kilonova.flow.plan import Again, Finish, Flow, Retry, flow, rest, step
+from kilonova.flow.run import Lease, Run
+from kilonova.flow.seal import Seal
+from kilonova.flow.store import EventKind, LeaseLost, NewFlow, State
+
+SEAL = Seal(["for tests"])
+
+
+class World:
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.fail: dict[str, list[Exception]] = {}
+        self.ready = False
+
+    def act(self, name: str) -> None:
+        self.did.append(name)
+        if self.fail.get(name):
+            raise self.fail[name].pop(0)
+
+
+def act(name: str):
+    def do(run: Run) -> None:
+        run.world.act(name)
+        run.frame.setdefault("did", []).append(name)
+
+    do.__name__ = name
+    return do
+
+
+def ready(run: Run) -> bool:
+    return run.world.ready
+
+
+def three(**kwargs) -> Flow:
+    return flow(
+        "three",
+        step(act("a"), undo=act("undo_a")),
+        step(act("b"), undo=act("undo_b"), **kwargs),
+        rest(ready, every=0.0),
+        step(act("c")),
+    )
+
+
+def put(table: FlowTable, **kwargs) -> NewFlow:
+    new = NewFlow("three", "subject", {"n": 1}, **kwargs)
+    assert table.offer(new)
+    return new
+
+
+def go(table: FlowTable, plan: Flow, world: World, new: NewFlow, lease_ms: int = 60_000, **kwargs) -> State:
+    row = table.take(new.id, "me", lease_ms)
+    assert row is not None
+    engine = Engine({plan.op: plan}, world, SEAL, "me", rng=lambda: 0.0, **kwargs)
+    return engine.run(Lease(table, row, time.monotonic() + lease_ms / 1000))
+
+
+def test_goes_through_all_stages_and_keeps_the_frame(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    assert go(table, three(), world, new) is State.RESTING
+    assert world.did == ["a", "b"]
+    assert table.get(new.id).frame["did"] == ["a", "b"]
+    world.ready = True
+    assert go(table, three(), world, new) is State.DONE
+    assert world.did == ["a", "b", "c"]
+    row = table.get(new.id)
+    assert (row.active_key, row.state, row.lease_owner) == (None, State.DONE, None)
+    assert row.ended_at is not None
+    assert table.active("subject") == []
+
+
+def test_failure_undoes_the_failed_step_and_all_before_last_first(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail["b"] = [ValueError("no")]
+    assert go(table, three(), world, new) is State.UNWOUND
+    assert world.did == ["a", "b", "undo_b", "undo_a"]
+    row = table.get(new.id)
+    assert row.reason == "no"
+    assert row.frame["failure"]["class"] == "ValueError"
+
+
+def test_retry_waits_and_tries_again(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail["b"] = [OSError("1"), OSError("2")]
+    plan = three(retry=Retry(on=(OSError,), attempts=3, base=0.01))
+    assert go(table, plan, world, new) is State.RUNNING
+    assert table.get(new.id).tries == 1
+    assert go(table, plan, world, new) is State.RUNNING
+    assert go(table, plan, world, new) is State.RESTING
+    assert world.did == ["a", "b", "b", "b"]
+    assert table.get(new.id).tries == 0
+
+
+def test_retries_run_out(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail["b"] = [OSError("1"), OSError("2")]
+    plan = three(retry=Retry(on=(OSError,), attempts=2, base=0.01))
+    assert go(table, plan, world, new) is State.RUNNING
+    assert go(table, plan, world, new) is State.UNWOUND
+
+
+def test_undo_that_never_works_leaves_the_flow_stuck_and_its_slot_taken(table: FlowTable, database: Database) -> None:
+    world, new = World(), put(table)
+    world.fail = {"b": [ValueError("no")], "undo_b": [OSError("away")] * 8}
+    state = go(table, three(), world, new)
+    while state is State.UNWINDING:
+        state = go(table, three(), world, new)
+    assert state is State.STUCK
+    assert not table.offer(NewFlow("three", "subject", {}))
+    database.run(flows.revive, new.id)
+    assert go(table, three(), world, new) is State.UNWOUND
+
+
+def test_finish_ends_without_undo(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail["b"] = [Finish("nothing left to do")]
+    assert go(table, three(), world, new) is State.DONE
+    assert world.did == ["a", "b"]
+
+
+def test_again_counts_as_no_failure(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail["b"] = [Again("later", 0.0)] * 20
+    for _ in range(20):
+        assert go(table, three(), world, new) is State.RUNNING
+    assert go(table, three(), world, new) is State.RESTING
+
+
+def test_deadline_unwinds_at_the_next_stage(table: FlowTable) -> None:
+    world, new = World(), put(table, deadline=0.05)
+    assert go(table, three(), world, new) is State.RESTING
+    time.sleep(0.06)
+    assert go(table, three(), world, new) is State.UNWOUND
+    assert table.get(new.id).frame["failure"]["class"] == "DeadlineExceeded"
+
+
+def test_rest_has_a_limit(table: FlowTable) -> None:
+    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(ready, every=0.0, limit=0.02))
+    world, new = World(), put(table)
+    assert go(table, plan, world, new) is State.RESTING
+    time.sleep(0.03)
+    assert go(table, plan, world, new) is State.UNWOUND
+
+
+def test_a_worker_without_lease_writes_nothing(table: FlowTable) -> None:
+    new = put(table)
+
+    class Slow(World):
+        def act(self, name: str) -> None:
+            super().act(name)
+            if name == "a" and self.did.count("a") == 1:
+                time.sleep(0.02)
+                assert table.take(new.id, "other", 60_000) is not None
+
+    world = Slow()
+    row = table.take(new.id, "me", 10)
+    with pytest.raises(LeaseLost):
+        Engine({"three": three()}, world, SEAL, "me").run(Lease(table, row, time.monotonic() + 60))
+    after = table.get(new.id)
+    assert (after.lease_owner, after.position, after.frame) == ("other", "a", {"n": 1})
+
+
+def test_guard_stops_a_worker_whose_lease_ran_out(table: FlowTable) -> None:
+    new = put(table)
+    row = table.take(new.id, "me", 60_000)
+    lease = Lease(table, row, time.monotonic() - 1)
+    with pytest.raises(LeaseLost):
+        Engine({"three": three()}, World(), SEAL, "me").run(lease)
+
+
+def test_atomic_step_is_one_transaction_with_the_position(table: FlowTable, database: Database) -> None:
+    def write(run: Run) -> None:
+        flows.offer(run.tx, NewFlow("x", "made-by-step", {}))
+        run.frame["wrote"] = True
+        if run.world.fail.get("write"):
+            raise run.world.fail["write"].pop()
+
+    plan = flow("three", step(write, atomic=True, undo=act("undo")))
+    world, new = World(), put(table)
+    world.fail["write"] = [ValueError("no")]
+    assert go(table, plan, world, new) is State.UNWOUND
+    assert table.active("made-by-step") == []
+    second = put(table)
+    assert go(table, plan, World(), second) is State.DONE
+    assert len(table.active("made-by-step")) == 1
+    assert table.get(second.id).frame["wrote"] is True
+
+
+def test_children_are_put_down_with_the_step(table: FlowTable) -> None:
+    def spawn(run: Run) -> None:
+        run.spawn(NewFlow("child", "kid", {}))
+
+    new = put(table)
+    assert go(table, flow("three", step(spawn)), World(), new) is State.DONE
+    (child,) = table.active("kid")
+    assert child.parent_id == new.id
+
+
+def test_secrets_are_sealed_and_dropped_at_the_end(table: FlowTable, database: Database) -> None:
+    seen = []
+
+    def look(run: Run) -> None:
+        seen.append(run.secrets)
+
+    new = put(table, sealed=SEAL.close({"admin_password": "s3cret", "auth_token": None}))
+    with database.read() as tx:
+        dump = str(tx.exec_driver_sql("SELECT * FROM kn_flow").all())
+    assert "s3cret" not in dump
+    go(table, flow("three", step(look)), World(), new)
+    assert seen == [{"admin_password": "s3cret"}]
+    assert table.get(new.id).sealed is None
+
+
+def test_unknown_stage_of_older_code_is_stuck_not_guessed(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    go(table, three(), world, new)
+    other = flow("three", step(act("z")))
+    assert go(table, other, world, new) is State.STUCK
+    assert world.did == ["a", "b"]
+
+
+def test_log_tells_what_happened(table: FlowTable, database: Database) -> None:
+    world, new = World(), put(table)
+    world.fail["c"] = [ValueError("no")]
+    world.ready = True
+    go(table, three(), world, new)
+    with database.read() as tx:
+        log = [(event.kind, event.step) for event in flows.events(tx, new.id)]
+    assert log == [
+        (EventKind.SUCCEEDED, "a"),
+        (EventKind.SUCCEEDED, "b"),
+        (EventKind.SUCCEEDED, "ready"),
+        (EventKind.FAILED, "c"),
+        (EventKind.UNDONE, "c"),
+        (EventKind.UNDONE, "ready"),
+        (EventKind.UNDONE, "b"),
+        (EventKind.UNDONE, "a"),
+    ]

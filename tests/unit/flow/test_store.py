@@ -1,0 +1,94 @@
+"""Leasing, signals and slots of the flow table."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kilonova.db import flows
+from kilonova.db.engine import Database
+from kilonova.db.flows import FlowTable
+from kilonova.flow.store import Change, LeaseLost, NewFlow, State
+
+
+def test_one_unfinished_flow_per_slot(table: FlowTable) -> None:
+    assert table.offer(NewFlow("build", "s", {}))
+    assert not table.offer(NewFlow("build", "s", {}))
+    assert table.offer(NewFlow("delete", "s", {}))
+
+
+def test_grace_keeps_the_flow_for_the_cast(table: FlowTable) -> None:
+    new = NewFlow("build", "s", {}, grace=60)
+    table.offer(new)
+    assert table.take_due("me", 1000, 10, ["build"]) == []
+    assert table.take(new.id, "me", 1000) is not None
+
+
+def test_each_flow_goes_to_one_worker(table: FlowTable) -> None:
+    for n in range(40):
+        table.offer(NewFlow("build", f"s{n}", {}))
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda n: table.take_due(f"w{n}", 60_000, 15, ["build"]), range(4)))
+    ids = [row.id for rows in taken for row in rows]
+    assert len(ids) == len(set(ids)) == 40
+
+
+def test_operations_that_this_worker_does_not_know_are_left(table: FlowTable) -> None:
+    table.offer(NewFlow("resize", "s", {}))
+    assert table.take_due("me", 1000, 10, ["build"]) == []
+
+
+def test_a_lapsed_lease_is_taken_over_and_fenced(table: FlowTable) -> None:
+    new = NewFlow("build", "s", {})
+    table.offer(new)
+    old = table.take(new.id, "old", 5)
+    assert table.take(new.id, "new", 5) is None
+    time.sleep(0.01)
+    fresh = table.take(new.id, "new", 60_000)
+    assert fresh.lease_epoch == old.lease_epoch + 1
+    with pytest.raises(LeaseLost):
+        table.write(new.id, old.lease_epoch, lambda tx: Change(State.DONE, None))
+    assert table.renew({new.id: old.lease_epoch}, 1000) == set()
+    assert table.renew({new.id: fresh.lease_epoch}, 1000) == {new.id}
+
+
+def test_a_signal_during_a_run_is_not_lost(table: FlowTable) -> None:
+    new = NewFlow("build", "s", {})
+    table.offer(new)
+    row = table.take(new.id, "me", 60_000)
+    assert table.wake("s") == 1
+    later = flows.now_ms() + 60_000
+    table.write(new.id, row.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
+    (again,) = table.take_due("me", 60_000, 1, ["build"])
+    table.write(new.id, again.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
+    assert table.take_due("me", 60_000, 1, ["build"]) == []
+
+
+def test_abandon_needs_who_and_why_and_fences(table: FlowTable, database: Database) -> None:
+    new = NewFlow("build", "s", {}, sealed="x")
+    table.offer(new)
+    row = table.take(new.id, "me", 60_000)
+    with database.write() as tx, pytest.raises(ValueError, match="who and why"):
+        flows.abandon(tx, new.id, who="", why="x")
+    with database.write() as tx:
+        assert flows.abandon(tx, new.id, who="operator", why="the host burnt down")
+    with pytest.raises(LeaseLost):
+        table.write(new.id, row.lease_epoch, lambda tx: Change(State.DONE, None))
+    ended = table.get(new.id)
+    assert (ended.state, ended.sealed, ended.reason) == (State.ABANDONED, None, "the host burnt down")
+    with database.read() as tx:
+        assert flows.events(tx, new.id)[-1].worker == "operator"
+
+
+def test_purge_forgets_old_ends_with_their_log(table: FlowTable, database: Database) -> None:
+    new, live = NewFlow("build", "s", {}), NewFlow("build", "t", {})
+    table.offer(new)
+    table.offer(live)
+    row = table.take(new.id, "me", 60_000)
+    table.write(new.id, row.lease_epoch, lambda tx: Change(State.DONE, None))
+    with database.write() as tx:
+        assert flows.purge(tx, flows.now_ms() + 1000) == 1
+    assert table.get(new.id) is None
+    assert table.get(live.id) is not None
