@@ -1,0 +1,204 @@
+"""The documents of servers are those of the API samples, for every microversion that has its own."""
+
+import json
+import pathlib
+import re
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from kilonova.api.servers import view
+from kilonova.contract.nouns import servers
+
+SAMPLES = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "api_samples" / "servers"
+pytestmark = pytest.mark.skipif(not SAMPLES.exists(), reason="the contract data is not here")
+IMAGE_PROPERTIES = frozenset({"architecture", "auto_disk_config"})
+
+
+def versions(name: str) -> list[tuple[int, pathlib.Path]]:
+    found = [(1, SAMPLES / name)] if (SAMPLES / name).exists() else []
+    for folder in SAMPLES.glob("v2.*") if SAMPLES.exists() else []:
+        if (folder / name).exists():
+            found.append((int(folder.name.removeprefix("v2.")), folder / name))
+    return sorted(found)
+
+
+def load(path: pathlib.Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def when(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text.removesuffix("Z")) if text else None
+
+
+def mapping_of(shown: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "instance_uuid": shown["id"],
+        "project_id": shown.get("tenant_id"),
+        "created_at": when(shown.get("created")),
+    }
+
+
+def record_of(shown: dict[str, Any]) -> dict[str, Any]:
+    """The record that a document was made from."""
+    flavor = shown["flavor"]
+    data = {
+        "flavorid": flavor.get("id", "1"),
+        "name": flavor.get("original_name"),
+        "vcpus": flavor.get("vcpus"),
+        "memory_mb": flavor.get("ram"),
+        "root_gb": flavor.get("disk"),
+        "ephemeral_gb": flavor.get("ephemeral"),
+        "swap": flavor.get("swap"),
+        "extra_specs": flavor.get("extra_specs"),
+    }
+    network_info = [
+        {
+            "address": ip.get("OS-EXT-IPS-MAC:mac_addr"),
+            "network": {
+                "label": label,
+                "subnets": [
+                    {"ips": [{"address": ip["addr"], "version": ip["version"], "type": ip.get("OS-EXT-IPS:type")}]}
+                ],
+            },
+        }
+        for label, ips in shown["addresses"].items()
+        for ip in ips
+    ]
+    image = shown["image"]
+    properties = {f"image_{k}": v for k, v in (image or {}).get("properties", {}).items()}
+    attribute = {k.removeprefix("OS-EXT-SRV-ATTR:"): v for k, v in shown.items() if k.startswith("OS-EXT-SRV-ATTR:")}
+    vm = {"SHUTOFF": "stopped"}.get(shown["status"], shown["status"].lower())
+    return {
+        "id": 1,
+        "deleted": 0,
+        "uuid": shown["id"],
+        "display_name": shown["name"],
+        "project_id": shown["tenant_id"],
+        "user_id": shown["user_id"],
+        "metadata": shown["metadata"],
+        "image_ref": image["id"] if image else "",
+        "flavor": json.dumps({"cur": {"nova_object.data": data}}),
+        "created_at": when(shown["created"]),
+        "updated_at": when(shown["updated"]),
+        "access_ip_v4": shown["accessIPv4"] or None,
+        "access_ip_v6": shown["accessIPv6"] or None,
+        "auto_disk_config": shown["OS-DCF:diskConfig"] == "AUTO",
+        "availability_zone": shown.get("pinned_availability_zone"),
+        "host": attribute.get("host", "a-host"),
+        "node": attribute.get("hypervisor_hostname"),
+        "hostname": attribute.get("hostname"),
+        "kernel_id": attribute.get("kernel_id"),
+        "ramdisk_id": attribute.get("ramdisk_id"),
+        "launch_index": attribute.get("launch_index"),
+        "reservation_id": attribute.get("reservation_id"),
+        "root_device_name": attribute.get("root_device_name"),
+        "user_data": attribute.get("user_data"),
+        "config_drive": shown.get("config_drive"),
+        "key_name": shown.get("key_name"),
+        "launched_at": when(shown.get("OS-SRV-USG:launched_at")),
+        "terminated_at": when(shown.get("OS-SRV-USG:terminated_at")),
+        "task_state": shown.get("OS-EXT-STS:task_state"),
+        "vm_state": shown.get("OS-EXT-STS:vm_state") or vm,
+        "power_state": shown.get("OS-EXT-STS:power_state"),
+        "progress": shown.get("progress"),
+        "locked_by": "owner" if shown.get("locked") else None,
+        "display_description": shown.get("description"),
+        "tags": shown.get("tags", []),
+        "trusted_certs": json.dumps({"nova_object.data": {"ids": shown["trusted_image_certificates"]}})
+        if shown.get("trusted_image_certificates")
+        else None,
+        "system_metadata": properties | {"locked_reason": shown.get("locked_reason")},
+        "fault": shown.get("fault"),
+        "network_info": json.dumps(network_info),
+    }
+
+
+def scene_of(shown: dict[str, Any], version: int, record: dict[str, Any]) -> view.Scene:
+    links = {link["rel"]: link["href"].partition("/servers/")[0] for link in shown["links"]}
+    volumes = [
+        {"volume_id": v["id"], "delete_on_termination": v.get("delete_on_termination", False)}
+        for v in shown.get("os-extended-volumes:volumes_attached", [])
+    ]
+    uuid = shown["id"]
+    spec = {name.removeprefix("pinned_"): shown.get(name) for name in ("pinned_availability_zone", "scheduler_hints")}
+    return view.Scene(
+        self_url=links["self"],
+        bookmark_url=links["bookmark"],
+        version=version,
+        extended="OS-EXT-SRV-ATTR:host" in shown,
+        extra_specs="extra_specs" in shown["flavor"],
+        host_status="host_status" in shown,
+        image_properties=IMAGE_PROPERTIES,
+        zones={record["host"]: shown.get("OS-EXT-AZ:availability_zone", "")},
+        host_statuses={record["host"]: shown.get("host_status", "")},
+        volumes={uuid: volumes},
+        security_groups={uuid: [group["name"] for group in shown.get("security_groups", [])]},
+        specs={uuid: spec},
+        groups={uuid: shown.get("server_groups", [])},
+    )
+
+
+def compare_unreachable(shown: dict[str, Any], version: int) -> None:
+    links = {link["rel"]: link["href"].partition("/servers/")[0] for link in shown["links"]}
+    scene = view.Scene(
+        self_url=links["self"],
+        bookmark_url=links["bookmark"],
+        version=version,
+        extra_specs=True,
+        groups={shown["id"]: shown.get("server_groups", [])},
+    )
+    if "flavor" not in shown:
+        assert view.unreachable(mapping_of(shown), scene, detail="created" in shown) == shown
+        return
+    request = record_of(
+        shown
+        | dict.fromkeys(("name", "accessIPv4", "accessIPv6", "OS-DCF:diskConfig"), "")
+        | {"metadata": {}, "addresses": {}, "updated": None}
+    )
+    request["availability_zone"] = shown["OS-EXT-AZ:availability_zone"]
+    assert view.unreachable_whole(mapping_of(shown), request, scene) == shown
+
+
+def compare(shown: dict[str, Any], version: int, shape: Any) -> None:
+    if shown["status"] == "UNKNOWN":
+        compare_unreachable(shown, version)
+        return
+    record = record_of(shown)
+    scene = scene_of(shown, version, record)
+    ours = view.show(record, scene, shape)
+    expected = dict(shown)
+    # The sample's identifiers of hosts and names of instances are made up.
+    for made_up in ("hostId", "OS-EXT-SRV-ATTR:instance_name"):
+        if made_up in expected:
+            expected[made_up] = ours[made_up]
+    assert re.fullmatch("[0-9a-f]{56}|", ours["hostId"])
+    assert ours == expected
+
+
+@pytest.mark.parametrize(("version", "path"), versions("server-get-resp.json"), ids=lambda v: str(v)[-40:])
+def test_show(version: int, path: pathlib.Path) -> None:
+    compare(load(path)["server"], version, servers.SERVER)
+
+
+@pytest.mark.parametrize(("version", "path"), versions("servers-details-resp.json"), ids=lambda v: str(v)[-40:])
+def test_detail(version: int, path: pathlib.Path) -> None:
+    for shown in load(path)["servers"]:
+        compare(shown, version, servers.IN_DETAIL)
+
+
+@pytest.mark.parametrize(("version", "path"), versions("server-update-resp.json"), ids=lambda v: str(v)[-40:])
+def test_update(version: int, path: pathlib.Path) -> None:
+    compare(load(path)["server"], version, servers.UPDATED)
+
+
+@pytest.mark.parametrize(("version", "path"), versions("servers-list-resp.json"), ids=lambda v: str(v)[-40:])
+def test_list(version: int, path: pathlib.Path) -> None:
+    for shown in load(path)["servers"]:
+        links = {link["rel"]: link["href"].partition("/servers/")[0] for link in shown["links"]}
+        scene = view.Scene(self_url=links["self"], bookmark_url=links["bookmark"], version=version)
+        if shown.get("status") == "UNKNOWN":
+            assert view.unreachable(mapping_of(shown), scene, detail=False) == shown
+            continue
+        assert view.brief({"uuid": shown["id"], "display_name": shown["name"]}, scene) == shown
