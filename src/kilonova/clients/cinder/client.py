@@ -1,0 +1,225 @@
+"""Cinder: volumes and the attachments (3.44 and later) by which servers hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from kilonova.clients.cinder import translate
+from kilonova.clients.http import Http, Reply, ServiceError, ServiceUnavailable
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
+
+BASE = "3.0"
+ATTACHMENTS = "3.44"
+SHARED_TARGETS = "3.48"
+MULTIATTACH = "3.27"
+REIMAGE = "3.68"
+
+CONNECTING = 600.0
+"""Seconds for calls in which Cinder exports a volume before it answers."""
+
+
+class Cinder:
+    """Calls to the volume service (API v3) with the user's token, else with the service's credentials."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    # --- volumes ---------------------------------------------------------------------------
+
+    def volume_show(self, ctxt: RequestContext, volume_id: str, microversion: str | None = None) -> dict[str, Any]:
+        """A volume (see `translate.volume`). Raises VolumeNotFound, CinderConnectionFailed, Forbidden.
+
+        `microversion` 3.48 brings shared_targets and service_uuid; CinderAPIVersionNotAvailable where too old.
+        """
+        reply = self._call(ctxt, "GET", f"/volumes/{volume_id}", microversion)
+        return translate.volume(self._volume(reply, volume_id).json()["volume"])
+
+    def volume_list(self, ctxt: RequestContext, **filters: Any) -> list[dict[str, Any]]:
+        return [translate.volume(each) for each in self._pages(ctxt, "/volumes/detail", "volumes", filters)]
+
+    def volume_create(self, ctxt: RequestContext, size: int, name: str, **more: Any) -> dict[str, Any]:
+        """A new volume of `size` GiB.
+
+        `more`: description, snapshot_id, imageRef, volume_type, metadata, availability_zone.
+        Raises OverQuota, InvalidInput, NotFound (of what it is made from).
+        """
+        body = {"size": size, "name": name, **{key: value for key, value in more.items() if value is not None}}
+        reply = self._call(ctxt, "POST", "/volumes", None, body={"volume": body})
+        if reply.status == 404:
+            raise exceptions.NotFound(self._http.error(reply).detail)
+        return translate.volume(self._expect(reply).json()["volume"])
+
+    def volume_delete(self, ctxt: RequestContext, volume_id: str) -> None:
+        """Raises VolumeNotFound, InvalidInput while it is in use."""
+        self._volume(self._call(ctxt, "DELETE", f"/volumes/{volume_id}", None), volume_id)
+
+    def volume_encryption(self, ctxt: RequestContext, volume_id: str) -> dict[str, Any]:
+        """Encryption metadata, empty for a plain volume."""
+        reply = self._call(ctxt, "GET", f"/volumes/{volume_id}/encryption", None)
+        found = self._volume(reply, volume_id).json()
+        return dict(found) if found.get("encryption_key_id") else {}
+
+    def check_attachable(
+        self, volume: Mapping[str, Any], instance_az: str | None, *, cross_az_attach: bool = True
+    ) -> None:
+        """Raises InvalidVolume when the volume cannot be attached to a server in that availability zone."""
+        if volume["status"] not in ("available", "in-use", "reserved", "downloading"):
+            raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is {volume['status']}")
+        if volume["attach_status"] == "attached" and not volume["multiattach"]:
+            raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is already attached")
+        if not cross_az_attach and instance_az and volume["availability_zone"] != instance_az:
+            raise exceptions.InvalidVolume(
+                reason=f"volume {volume['id']} is in availability zone {volume['availability_zone']}, "
+                f"the server in {instance_az}"
+            )
+
+    def volume_action(self, ctxt: RequestContext, volume_id: str, action: str, body: Any = None) -> None:
+        """An action of the volume: os-reserve, os-unreserve, os-begin_detaching, os-roll_detaching, ..."""
+        path = f"/volumes/{volume_id}/action"
+        self._volume(self._call(ctxt, "POST", path, None, body={action: body}), volume_id)
+
+    # --- attachments -----------------------------------------------------------------------
+
+    def attachment_create(
+        self,
+        ctxt: RequestContext,
+        volume_id: str,
+        instance_uuid: str,
+        connector: Mapping[str, Any] | None = None,
+        mountpoint: str | None = None,
+    ) -> dict[str, Any]:
+        """Reserve a volume for a server; with a connector also export it to that host.
+
+        A reservation that an earlier try of the same server left (no connector, same volume) is taken
+        instead of a second one. Raises VolumeNotFound, InvalidInput, CinderConnectionFailed.
+        """
+        held = self.attachment_find(ctxt, volume_id, instance_uuid)
+        if held is not None and held.get("status") in ("reserved", "attaching"):
+            if connector is None:
+                return held
+            return self.attachment_update(ctxt, held["id"], connector, mountpoint)
+        body: dict[str, Any] = {"volume_uuid": volume_id, "instance_uuid": instance_uuid}
+        if connector is not None:
+            body["connector"] = with_mountpoint(connector, mountpoint)
+        reply = self._call(ctxt, "POST", "/attachments", ATTACHMENTS, body={"attachment": body}, timeout=CONNECTING)
+        return translate.attachment(self._volume(reply, volume_id).json()["attachment"])
+
+    def attachment_find(self, ctxt: RequestContext, volume_id: str, instance_uuid: str) -> dict[str, Any] | None:
+        """The server's attachment of a volume, None when it has none."""
+        found = self.attachments(ctxt, volume_id=volume_id, instance_id=instance_uuid)
+        return found[0] if found else None
+
+    def attachments(self, ctxt: RequestContext, **filters: Any) -> list[dict[str, Any]]:
+        """Attachments with details; filters instance_id, volume_id, status."""
+        found = self._pages(ctxt, "/attachments/detail", "attachments", filters, ATTACHMENTS)
+        return [translate.attachment(each) for each in found]
+
+    def attachment_show(self, ctxt: RequestContext, attachment_id: str) -> dict[str, Any]:
+        """Raises VolumeAttachmentNotFound."""
+        reply = self._call(ctxt, "GET", f"/attachments/{attachment_id}", ATTACHMENTS)
+        return translate.attachment(self._attachment(reply, attachment_id).json()["attachment"])
+
+    def attachment_update(
+        self, ctxt: RequestContext, attachment_id: str, connector: Mapping[str, Any], mountpoint: str | None = None
+    ) -> dict[str, Any]:
+        """Export the volume to the connector's host; the answer carries `connection_info`."""
+        body = {"attachment": {"connector": with_mountpoint(connector, mountpoint)}}
+        reply = self._call(ctxt, "PUT", f"/attachments/{attachment_id}", ATTACHMENTS, body=body, timeout=CONNECTING)
+        return translate.attachment(self._attachment(reply, attachment_id).json()["attachment"])
+
+    def attachment_complete(self, ctxt: RequestContext, attachment_id: str) -> None:
+        """The guest has the volume: it becomes in-use."""
+        path = f"/attachments/{attachment_id}/action"
+        self._attachment(self._call(ctxt, "POST", path, ATTACHMENTS, body={"os-complete": None}), attachment_id)
+
+    def attachment_delete(self, ctxt: RequestContext, attachment_id: str) -> bool:
+        """Let go of the volume; False when there is no such attachment (any more)."""
+        reply = self._call(ctxt, "DELETE", f"/attachments/{attachment_id}", ATTACHMENTS, timeout=CONNECTING)
+        if reply.status == 404:
+            return False
+        self._expect(reply)
+        return True
+
+    # --- snapshots and limits --------------------------------------------------------------
+
+    def snapshot_show(self, ctxt: RequestContext, snapshot_id: str) -> dict[str, Any]:
+        """Raises SnapshotNotFound."""
+        reply = self._call(ctxt, "GET", f"/snapshots/{snapshot_id}", None)
+        if reply.status == 404:
+            raise exceptions.SnapshotNotFound(snapshot_id=snapshot_id)
+        return translate.snapshot(self._expect(reply).json()["snapshot"])
+
+    def snapshot_create(
+        self, ctxt: RequestContext, volume_id: str, name: str, description: str = "", *, force: bool = False
+    ) -> dict[str, Any]:
+        """A snapshot of a volume, of one in use with `force`. Raises VolumeNotFound, OverQuota."""
+        body = {"volume_id": volume_id, "name": name, "description": description, "force": force}
+        reply = self._call(ctxt, "POST", "/snapshots", None, body={"snapshot": body})
+        return translate.snapshot(self._volume(reply, volume_id).json()["snapshot"])
+
+    def snapshot_delete(self, ctxt: RequestContext, snapshot_id: str) -> None:
+        reply = self._call(ctxt, "DELETE", f"/snapshots/{snapshot_id}", None)
+        if reply.status == 404:
+            raise exceptions.SnapshotNotFound(snapshot_id=snapshot_id)
+        self._expect(reply)
+
+    def absolute_limits(self, ctxt: RequestContext) -> dict[str, int]:
+        """The project's quotas and what it uses of them."""
+        return dict(self._expect(self._call(ctxt, "GET", "/limits", None)).json()["limits"]["absolute"])
+
+    # --- shared ----------------------------------------------------------------------------
+
+    def _pages(
+        self, ctxt: RequestContext, path: str, key: str, filters: Mapping[str, Any], microversion: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        params = dict(filters)
+        while True:
+            body = self._expect(self._call(ctxt, "GET", path, microversion, params=params)).json()
+            yield from body[key]
+            if not body.get(f"{key}_links") or not body[key] or "limit" in filters:
+                return
+            params["marker"] = body[key][-1]["id"]
+
+    def _call(self, ctxt: RequestContext, method: str, path: str, microversion: str | None, **more: Any) -> Reply:
+        try:
+            return self._http.call(ctxt, method, path, microversion=microversion or BASE, **more)
+        except ServiceUnavailable as exc:
+            if exc.status is None:
+                raise exceptions.CinderConnectionFailed(reason=exc.detail) from exc
+            raise
+
+    def _volume(self, reply: Reply, volume_id: str) -> Reply:
+        if reply.status == 404:
+            raise exceptions.VolumeNotFound(volume_id=volume_id)
+        return self._expect(reply)
+
+    def _attachment(self, reply: Reply, attachment_id: str) -> Reply:
+        if reply.status == 404:
+            raise exceptions.VolumeAttachmentNotFound(attachment_id=attachment_id)
+        return self._expect(reply)
+
+    def _expect(self, reply: Reply) -> Reply:
+        if not reply.ok:
+            refused(self._http.error(reply))
+        return reply
+
+
+def refused(error: ServiceError) -> NoReturn:
+    """Cinder's refusal in the words users know."""
+    match error.status:
+        case 400:
+            raise exceptions.InvalidInput(reason=error.detail) from error
+        case 401 | 403:
+            raise exceptions.Forbidden(error.detail) from error
+        case 406:
+            raise exceptions.CinderAPIVersionNotAvailable(version=error.detail) from error
+        case 413:
+            raise exceptions.OverQuota(error.detail) from error
+    raise error
+
+
+def with_mountpoint(connector: Mapping[str, Any], mountpoint: str | None) -> dict[str, Any]:
+    """Cinder shows the device name of an attachment as its connector gives it."""
+    return {**connector, **({"mountpoint": mountpoint} if mountpoint else {})}

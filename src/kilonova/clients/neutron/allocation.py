@@ -1,0 +1,290 @@
+"""Giving a server its ports and taking them away.
+
+Every step looks before it makes: a repeat after a crash finds the ports of the
+first try by their device id. On failure what this call made is deleted and what
+it bound is unbound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from kilonova.clients.http import ServiceError
+from kilonova.clients.neutron import requests
+from kilonova.clients.neutron.rest import Item, NeutronError, NeutronRest
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+
+LOG = logging.getLogger(__name__)
+
+DNS = "dns-integration"
+GROUPED_REQUESTS = "port-resource-request-groups"
+IF_MATCH = "revision-if-match"
+
+DEVICE_KEYS = (
+    "pci_vendor_info",
+    "pci_slot",
+    "allocation",
+    "arq_uuid",
+    "physical_network",
+    "card_serial_number",
+    "vf_num",
+    "pf_mac_address",
+    "device_mac_address",
+)
+"""What a binding profile says of one host's device; it goes when the port is unbound."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What new and existing ports of one server shall get.
+
+    `mapping`: {port or request group id: [provider uuids]} of the claim, for ports with a resource
+    request. `pci_profiles`: {pci request id: binding profile of the claimed device}. `attached`:
+    ports that the server already uses and that this call must not take for the leftovers of a first try.
+    """
+
+    host: str | None
+    groups: Sequence[str] = ()
+    mapping: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    pci_profiles: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    attached: Collection[str] = ()
+
+
+@dataclasses.dataclass
+class Allotted:
+    """Ports in the requested order, and which of them existed before."""
+
+    ports: list[Item] = dataclasses.field(default_factory=list)
+    preexisting: list[str] = dataclasses.field(default_factory=list)
+    created: list[str] = dataclasses.field(default_factory=list)
+
+
+class Allocation:
+    """One server's allocation: make, bind, or undo."""
+
+    def __init__(self, rest: NeutronRest, ctxt: RequestContext, instance: objects.Instance, wish: Wish) -> None:
+        self._rest = rest
+        self._ctxt = ctxt
+        self._instance = instance
+        self._wish = wish
+        self._done = Allotted()
+
+    def run(
+        self,
+        ordered: Sequence[objects.NetworkRequest],
+        networks: Mapping[str, Item],
+        existing: Mapping[str, Item],
+        leftovers: Sequence[Item],
+    ) -> Allotted:
+        """Create what is missing, bind all to the host; undone as a whole when any part fails."""
+        spare = [port for port in leftovers if port["id"] not in existing and port["id"] not in self._wish.attached]
+        try:
+            pairs = [(request, self._port(request, networks, existing, spare)) for request in ordered]
+            for request, port in pairs:
+                self._bind(request, port, networks[port["network_id"]])
+        except Exception:
+            LOG.info("undoing the port allocation of server %s", self._instance.uuid)
+            self.undo()
+            raise
+        return self._done
+
+    def undo(self) -> None:
+        """Delete what was made, unbind what was bound; what fails is logged and left to the orphan_ports loop."""
+        for port_id in self._done.preexisting:
+            quietly(unbind, self._rest, self._ctxt, port_id)
+        for port_id in self._done.created:
+            quietly(self._rest.delete, self._ctxt, "ports", port_id, admin=True)
+
+    # --- one port --------------------------------------------------------------------------
+
+    def _port(
+        self,
+        request: objects.NetworkRequest,
+        networks: Mapping[str, Item],
+        existing: Mapping[str, Item],
+        spare: list[Item],
+    ) -> Item:
+        port_id = requests.field(request, "port_id")
+        network = networks[existing[port_id]["network_id"] if port_id else request.network_id]
+        self._check_groups(network, bool(port_id))
+        if port_id:
+            return existing[port_id]
+        port = self._adopt(request, spare) or self._create(request, network["id"])
+        self._done.created.append(port["id"])
+        return port
+
+    def _check_groups(self, network: Item, port_given: bool) -> None:
+        if network.get("port_security_enabled", True):
+            unsuitable = not network.get("subnets") and not port_given
+        else:
+            unsuitable = bool(self._wish.groups)
+        if unsuitable:
+            raise exceptions.SecurityGroupCannotBeApplied()
+
+    def _adopt(self, request: objects.NetworkRequest, spare: list[Item]) -> Item | None:
+        address = requests.field(request, "address")
+        for port in spare:
+            same_network = port["network_id"] == request.network_id
+            has_address = not address or any(each["ip_address"] == str(address) for each in port["fixed_ips"])
+            if same_network and has_address:
+                spare.remove(port)
+                return port
+        return None
+
+    def _create(self, request: objects.NetworkRequest, network_id: str) -> Item:
+        address = requests.field(request, "address")
+        body: dict[str, Any] = {
+            "network_id": network_id,
+            "admin_state_up": True,
+            "tenant_id": self._instance.project_id,
+            "device_id": self._instance.uuid,
+        }
+        if address:
+            body["fixed_ips"] = [{"ip_address": str(address)}]
+        if self._wish.groups:
+            body["security_groups"] = list(self._wish.groups)
+        try:
+            return self._rest.create(self._ctxt, "ports", body)
+        except NeutronError as exc:
+            refused_create(exc, network_id, address)
+
+    def _bind(self, request: objects.NetworkRequest, port: Item, network: Item) -> None:
+        created = port["id"] in self._done.created
+        if not created:
+            self._done.preexisting.append(port["id"])
+        values = {
+            "device_id": self._instance.uuid,
+            "device_owner": f"compute:{self._instance.availability_zone}",
+            "binding:host_id": self._wish.host,
+            **self._profile(request, port),
+            **self._dns(network),
+        }
+        bound = self._update(port, values, guarded=not created)
+        requests.check_bound(bound)
+        if created and bound.get("resource_request"):
+            raise exceptions.NetworksWithQoSPolicyNotSupported(
+                instance_uuid=self._instance.uuid, network_id=network["id"]
+            )
+        self._done.ports.append(bound)
+        self._external_dns(network, port["id"])
+
+    def _update(self, port: Item, values: Mapping[str, Any], *, guarded: bool) -> Item:
+        """`guarded`: only if nobody changed the port since it was read; a port taken meanwhile is PortInUse."""
+        revision = port.get("revision_number") if guarded and IF_MATCH in self._rest.extensions(self._ctxt) else None
+        try:
+            return self._rest.update(self._ctxt, "ports", port["id"], values, admin=True, revision=revision)
+        except NeutronError as exc:
+            if exc.status != 412:
+                refused_update(exc, port["id"])
+        now = self._rest.port_show(self._ctxt, port["id"], admin=True)
+        if now.get("device_id") not in ("", None, self._instance.uuid):
+            raise exceptions.PortInUse(port_id=port["id"])
+        return self._update(now, values, guarded=True)
+
+    def _profile(self, request: objects.NetworkRequest, port: Item) -> dict[str, Any]:
+        profile = dict(port.get("binding:profile") or {})
+        asked = port.get("resource_request") or {}
+        if asked and self._wish.mapping:
+            profile["allocation"] = self._holders(port["id"], asked)
+        pci_request = requests.field(request, "pci_request_id")
+        if pci_request:
+            if pci_request not in self._wish.pci_profiles:
+                raise exceptions.PciDeviceNotFound(f"PCI device not found for request ID {pci_request}.")
+            profile |= self._wish.pci_profiles[pci_request]
+        return {"binding:profile": profile} if profile else {}
+
+    def _holders(self, port_id: str, asked: Mapping[str, Any]) -> Any:
+        """Which provider serves the port: one uuid, or one per request group where Neutron groups them."""
+        if GROUPED_REQUESTS in self._rest.extensions(self._ctxt):
+            return {group["id"]: self._wish.mapping[group["id"]][0] for group in asked.get("request_groups", ())}
+        return self._wish.mapping[port_id][0]
+
+    def _dns(self, network: Item) -> dict[str, Any]:
+        if DNS in self._rest.extensions(self._ctxt) and not network.get("dns_domain"):
+            return {"dns_name": self._instance.hostname}
+        return {}
+
+    def _external_dns(self, network: Item, port_id: str) -> None:
+        """A network with a DNS domain has its records in the user's zone: the user's token names the port."""
+        if not network.get("dns_domain") or DNS not in self._rest.extensions(self._ctxt):
+            return
+        try:
+            self._rest.update(self._ctxt, "ports", port_id, {"dns_name": self._instance.hostname})
+        except NeutronError as exc:
+            if exc.status == 400:
+                raise exceptions.InvalidInput(
+                    reason=f"Instance hostname {self._instance.hostname} is not a valid DNS name"
+                ) from exc
+            raise
+
+
+def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], preserve: Collection[str]) -> None:
+    """Unbind ports in `preserve`, delete the others. All are tried; the first failure is raised at the end."""
+    failures: list[ServiceError] = []
+    for port in ports:
+        try:
+            if port["id"] in preserve:
+                unbind(rest, ctxt, port["id"])
+            else:
+                rest.delete(ctxt, "ports", port["id"], admin=True)
+        except ServiceError as exc:
+            LOG.warning("cannot release port %s: %s", port["id"], exc)
+            failures.append(exc)
+    if failures:
+        raise failures[0]
+
+
+def unbind(rest: NeutronRest, ctxt: RequestContext, port_id: str, *, detach: bool = True) -> None:
+    """Take a port from its host, with `detach` from its server too; a port that is gone is fine."""
+    port = rest.show(ctxt, "ports", port_id, admin=True)
+    if port is None:
+        return
+    profile = {key: value for key, value in (port.get("binding:profile") or {}).items() if key not in DEVICE_KEYS}
+    values: dict[str, Any] = {"binding:host_id": None, "binding:profile": profile}
+    if detach:
+        values |= {"device_id": "", "device_owner": ""}
+        if port.get("dns_name"):
+            values["dns_name"] = ""
+    try:
+        rest.update(ctxt, "ports", port_id, values, admin=True)
+    except NeutronError as exc:
+        if exc.status != 404:
+            raise
+
+
+def quietly(call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """For undoing: a failure is logged, the undoing goes on."""
+    try:
+        call(*args, **kwargs)
+    except (ServiceError, exceptions.NovaException):
+        LOG.warning("undoing a port allocation: %s%s failed", call.__name__, args[1:], exc_info=True)
+
+
+def refused_create(exc: NeutronError, network_id: str, address: Any) -> NoReturn:
+    """Neutron's refusal to make a port in the words users know."""
+    match exc.kind:
+        case "OverQuota":
+            raise exceptions.PortLimitExceeded() from exc
+        case "IpAddressGenerationFailure":
+            raise exceptions.NoMoreFixedIps(net=network_id) from exc
+        case "InvalidIpForNetwork" | "InvalidIpForSubnet":
+            reason = f"Fixed IP {address} is not a valid ip address for network {network_id}."
+            raise exceptions.InvalidInput(reason=reason) from exc
+        case "IpAddressInUse" | "IpAddressAlreadyAllocated":
+            raise exceptions.FixedIpAlreadyInUse(f"Fixed IP {address} is already in use.") from exc
+    raise exc
+
+
+def refused_update(exc: NeutronError, port_id: str) -> NoReturn:
+    match exc.kind:
+        case "MacAddressInUse":
+            raise exceptions.PortInUse(port_id=port_id) from exc
+        case "HostNotCompatibleWithFixedIps" | "FixedIpsSubnetsNotOnSameSegment":
+            raise exceptions.FixedIpInvalidOnHost(port_id=port_id) from exc
+    if exc.status == 404:
+        raise exceptions.PortNotFound(port_id=port_id) from exc
+    raise exc

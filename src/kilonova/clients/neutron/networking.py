@@ -1,0 +1,176 @@
+"""Neutron as the other rooms see it: validate, allocate, describe, deallocate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kilonova.clients.neutron import allocation, info, requests, resource_requests, security_groups
+from kilonova.clients.neutron.rest import Item, NeutronRest, project_of
+from kilonova.contract import network_info, objects
+from kilonova.contract.context import RequestContext
+
+
+class Neutron:
+    """The network service. `rest` holds the plain calls for what needs no more than that."""
+
+    def __init__(self, rest: NeutronRest, ovs_bridge: str = "br-int") -> None:
+        self.rest = rest
+        self._ovs_bridge = ovs_bridge
+
+    # --- before a server exists ------------------------------------------------------------
+
+    def validate_networks(self, ctxt: RequestContext, requested: requests.Requested, count: int) -> int:
+        """How many of `count` servers the port quota allows; see `requests.validate_networks` for what is raised."""
+        return requests.validate_networks(self.rest, ctxt, requested, count)
+
+    def resource_requests(
+        self, ctxt: RequestContext, requested: requests.Requested
+    ) -> resource_requests.ResourceRequests | None:
+        """What the requested networks and ports need of a host; None without networks."""
+        return resource_requests.collect(self.rest, ctxt, requested)
+
+    def security_group_ids(self, ctxt: RequestContext, wanted: Sequence[str] | None) -> list[str]:
+        """Ids for names or ids in the context's project. Raises SecurityGroupNotFound, NoUniqueMatch."""
+        return security_groups.ids_for(self.rest, ctxt, project_of(ctxt), wanted)
+
+    # --- a server's ports ------------------------------------------------------------------
+
+    def allocate(
+        self,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        requested: requests.Requested,
+        security_groups: Sequence[str] | None,
+        host: str | None,
+        *,
+        mapping: Mapping[str, Sequence[str]] | None = None,
+        pci_profiles: Mapping[str, Mapping[str, Any]] | None = None,
+        attached: Collection[str] = (),
+        may_attach_external: bool | None = None,
+    ) -> network_info.NetworkInfo:
+        """Give a server the networks asked for, bound to `host`; its VIFs in the requested order.
+
+        Existing ports are bound, others created (or found from an earlier try of the same
+        server); all of it is undone when a part fails. For a server that already has interfaces
+        pass their ids as `attached`. `security_groups`: names or ids for new ports.
+        Networks `auto` and `none` are understood. Attaching to an external network is the
+        admin's, unless `may_attach_external` says otherwise.
+
+        Raises what `requests` raises, and PortLimitExceeded, NoMoreFixedIps, InvalidInput,
+        FixedIpAlreadyInUse, SecurityGroupNotFound, NoUniqueMatch, SecurityGroupCannotBeApplied,
+        PortBindingFailed, FixedIpInvalidOnHost, NetworksWithQoSPolicyNotSupported.
+        """
+        if requests.wants_none(requested):
+            return []
+        wanted = [] if requests.wants_auto(requested) else requests.as_list(requested)
+        existing = requests.requested_ports(self.rest, ctxt, instance, wanted)
+        ordered = [_resolved(each, existing) for each in wanted]
+        external = ctxt.is_admin if may_attach_external is None else may_attach_external
+        networks = requests.networks_for_build(
+            self.rest, ctxt, instance, requested, ordered, may_attach_external=external
+        )
+        if not networks:
+            return []
+        groups = self._group_ids(ctxt, instance, security_groups)
+        wish = allocation.Wish(host, groups, mapping or {}, pci_profiles or {}, frozenset(attached))
+        leftovers = info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id)
+        work = allocation.Allocation(self.rest, ctxt, instance, wish)
+        done = work.run(ordered, networks, existing, leftovers)
+        try:
+            return info.build(self.rest, ctxt, done.ports, preserve=done.preexisting, ovs_bridge=self._ovs_bridge)
+        except Exception:
+            work.undo()
+            raise
+
+    def _group_ids(self, ctxt: RequestContext, instance: objects.Instance, wanted: Sequence[str] | None) -> list[str]:
+        return security_groups.ids_for(self.rest, ctxt, instance.project_id, wanted)
+
+    def deallocate(
+        self,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        *,
+        requested: requests.Requested = None,
+        cached: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Take all ports from a server: those the user brought (in `requested`, or marked so in `cached`) are
+        unbound, the others deleted. Repeating it is harmless. Raises ServiceError after having tried all.
+        """
+        brought = {requests.field(each, "port_id") for each in requests.as_list(requested)} - {None}
+        preserve = {*brought, *network_info.preexisting_port_ids(cached)}
+        ports = info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id)
+        allocation.deallocate(self.rest, ctxt, ports, preserve)
+
+    def release_port(
+        self, ctxt: RequestContext, instance: objects.Instance, port_id: str, cached: Sequence[Mapping[str, Any]] = ()
+    ) -> dict[str, dict[str, Any]]:
+        """Take one port from a server; returns what it held in Placement: {provider: {"resources": {...}}}."""
+        port = self.rest.show(ctxt, "ports", port_id, admin=True)
+        preserve = network_info.preexisting_port_ids(cached)
+        if port is not None and port.get("device_id") == instance.uuid:
+            allocation.deallocate(self.rest, ctxt, [port], preserve)
+        return _held(port or {})
+
+    def network_info(
+        self,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        *,
+        cached: Sequence[Mapping[str, Any]] = (),
+        port_id: str | None = None,
+        preserve: Collection[str] = (),
+    ) -> network_info.NetworkInfo:
+        """The server's network info as Neutron has it now, in the order of `cached`; see `info.refreshed`."""
+        return info.refreshed(
+            self.rest,
+            ctxt,
+            instance.uuid,
+            instance.project_id,
+            cached,
+            port_id=port_id,
+            preserve=preserve,
+            ovs_bridge=self._ovs_bridge,
+        )
+
+    def setup_binding(self, ctxt: RequestContext, instance: objects.Instance, host: str | None) -> None:
+        """Bind all ports of a server to `host` (None: to no host). Raises PortBindingFailed."""
+        for port in info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id):
+            if port.get("binding:host_id") == host:
+                continue
+            bound = self.rest.update(ctxt, "ports", port["id"], {"binding:host_id": host}, admin=True)
+            requests.check_bound(bound)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def ports_by_device(self, ctxt: RequestContext, instance_uuid: str, project: str) -> list[Item]:
+        """A server's ports as an admin sees them."""
+        return info.ports_of(self.rest, ctxt, instance_uuid, project)
+
+    def security_groups_for(self, ctxt: RequestContext, port_ids: Sequence[str]) -> dict[str, list[Item]]:
+        """{port id: [{"id", "name"}]} in two calls."""
+        return security_groups.for_ports(self.rest, ctxt, port_ids)
+
+
+def _resolved(request: objects.NetworkRequest, existing: Mapping[str, Item]) -> objects.NetworkRequest:
+    port_id = requests.field(request, "port_id")
+    if port_id:
+        request.network_id = existing[port_id]["network_id"]
+    return request
+
+
+def _held(port: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    asked = port.get("resource_request") or {}
+    holders = (port.get("binding:profile") or {}).get("allocation")
+    if not asked or not holders:
+        return {}
+    if isinstance(holders, str):
+        return {holders: {"resources": asked.get("resources", {})}}
+    return {holders[each["id"]]: {"resources": each.get("resources", {})} for each in asked.get("request_groups", ())}
+
+
+def tags(vifs: Sequence[Mapping[str, Any]], requested: requests.Requested) -> dict[str, str | None]:
+    """{port id: device tag} for interfaces just allocated for `requested`, for the virtual_interfaces records."""
+    wanted = requests.as_list(requested)
+    named = [requests.field(each, "tag") for each in wanted] if len(wanted) == len(vifs) else [None] * len(vifs)
+    return {vif["id"]: tag for vif, tag in zip(vifs, named, strict=True)}

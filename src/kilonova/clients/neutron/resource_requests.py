@@ -1,0 +1,110 @@
+"""What a server's networks and ports ask of the scheduler: physical networks, QoS resources, PCI devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kilonova.base import ids
+from kilonova.clients.neutron import info, requests
+from kilonova.clients.neutron.allocation import GROUPED_REQUESTS
+from kilonova.clients.neutron.rest import Item, NeutronRest
+from kilonova.contract import exceptions, network_info, objects
+from kilonova.contract.context import RequestContext
+
+
+@dataclasses.dataclass(frozen=True)
+class ResourceRequests:
+    """For the request spec: network metadata, one request group per need of a port, instructions for all of them."""
+
+    metadata: objects.NetworkMetadata
+    groups: list[objects.RequestGroup]
+    same_subtree: list[list[str]]
+    pci: list[objects.InstancePCIRequest]
+
+
+DEVICE_TYPES = {network_info.VNIC_DIRECT_PHYSICAL: "type-PF", network_info.VNIC_VDPA: "vdpa"}
+
+
+def collect(rest: NeutronRest, ctxt: RequestContext, requested: requests.Requested) -> ResourceRequests | None:
+    """None when the server gets no network. Two calls for any number of requests.
+
+    Sets `pci_request_id` of requests whose port needs a device. Raises PortNotFound, DeviceProfileError.
+    """
+    wanted = requests.as_list(requested)
+    if not wanted or requests.wants_none(requested):
+        return None
+    port_ids = [each for each in (requests.field(one, "port_id") for one in wanted) if each]
+    ports = {port["id"]: port for port in rest.list(ctxt, "ports", admin=True, id=port_ids)} if port_ids else {}
+    for port_id in port_ids:
+        if port_id not in ports:
+            raise exceptions.PortNotFound(port_id=port_id)
+    providers = _providers(rest, ctxt, wanted, ports)
+    found = ResourceRequests(_metadata(providers.values()), [], [], [])
+    grouped = GROUPED_REQUESTS in rest.extensions(ctxt) if ports else False
+    for request in wanted:
+        port = ports.get(requests.field(request, "port_id") or "")
+        request.pci_request_id = None
+        if port is not None:
+            _add_qos(found, port, grouped=grouped)
+            _add_pci(found, request, port, providers[port["network_id"]][0])
+    return found
+
+
+def _providers(
+    rest: NeutronRest, ctxt: RequestContext, wanted: Sequence[objects.NetworkRequest], ports: Mapping[str, Item]
+) -> dict[str, tuple[str | None, bool]]:
+    named = [requests.field(each, "network_id") for each in wanted if not requests.field(each, "port_id")]
+    ids_ = {each for each in named if each and each != requests.AUTO} | {port["network_id"] for port in ports.values()}
+    if not ids_:
+        return {}
+    networks = rest.list(ctxt, "networks", admin=True, id=sorted(map(str, ids_)))
+    return {net["id"]: info.provider(net) for net in networks}
+
+
+def _metadata(providers: Any) -> objects.NetworkMetadata:
+    found = list(providers)
+    return objects.NetworkMetadata(
+        physnets={physical for physical, _ in found if physical}, tunneled=any(tunneled for _, tunneled in found)
+    )
+
+
+def _add_qos(found: ResourceRequests, port: Item, *, grouped: bool) -> None:
+    asked = port.get("resource_request") or {}
+    if not asked:
+        return
+    if not grouped:
+        found.groups.append(_group(port["id"], asked))
+        return
+    found.groups.extend(_group(each["id"], each) for each in asked.get("request_groups", ()))
+    if asked.get("same_subtree"):
+        found.same_subtree.append(list(asked["same_subtree"]))
+
+
+def _group(requester: str, asked: Mapping[str, Any]) -> objects.RequestGroup:
+    return objects.RequestGroup(
+        use_same_provider=True,
+        requester_id=requester,
+        resources={name: int(amount) for name, amount in asked["resources"].items()},
+        required_traits=set(asked.get("required", ())),
+    )
+
+
+def _add_pci(found: ResourceRequests, request: objects.NetworkRequest, port: Item, physical: str | None) -> None:
+    kind = port.get("binding:vnic_type") or network_info.VNIC_NORMAL
+    if kind in network_info.ACCELERATOR_VNIC_TYPES:
+        raise exceptions.DeviceProfileError(name=port.get("device_profile"), msg="accelerator ports are not supported")
+    if kind not in network_info.SRIOV_VNIC_TYPES:
+        return
+    spec = {"physical_network": physical, "remote_managed": str(kind == network_info.VNIC_REMOTE_MANAGED)}
+    if kind in DEVICE_TYPES:
+        spec["dev_type"] = DEVICE_TYPES[kind]
+    trusted = (port.get("binding:profile") or {}).get("trusted")
+    if trusted is not None:
+        spec["trusted"] = str(str(trusted).lower() in ("true", "1", "yes", "on", "t", "y"))
+    device = objects.InstancePCIRequest(count=1, spec=[spec], request_id=ids.new_uuid(), requester_id=port["id"])
+    if port.get("numa_affinity_policy"):
+        device.numa_policy = port["numa_affinity_policy"]
+    found.pci.append(device)
+    request.pci_request_id = device.request_id

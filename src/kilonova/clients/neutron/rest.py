@@ -1,0 +1,161 @@
+"""Neutron's REST calls, one method each, with its error types mapped to what users know."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kilonova.base import clock
+from kilonova.clients.http import Http, Reply, ServiceError
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
+
+Item = dict[str, Any]
+
+
+class NeutronError(ServiceError):
+    """Neutron refused; `kind` is its error type (OverQuota, IpAddressInUse, ...)."""
+
+
+class NeutronRest:
+    """Calls to Neutron (API v2.0). `admin` uses the service's own credentials."""
+
+    def __init__(self, http: Http, extension_ttl: float = 600) -> None:
+        self._http = http
+        self._ttl = extension_ttl
+        self._lock = threading.Lock()
+        self._extensions: frozenset[str] = frozenset()
+        self._extensions_until = float("-inf")
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def list(self, ctxt: RequestContext, noun: str, *, admin: bool = False, **filters: Any) -> list[Item]:
+        """All items of a collection (`ports`, `security-groups`, ...) that match; a list value matches any of it."""
+        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=pairs(filters))
+        return list(self._expect(reply).json()[noun.replace("-", "_")])
+
+    def show(self, ctxt: RequestContext, noun: str, item: str, *, admin: bool = False, **query: Any) -> Item | None:
+        """One item, None when there is none (or none that we may see)."""
+        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}/{item}", admin=admin, params=pairs(query))
+        if reply.status == 404:
+            return None
+        return dict(next(iter(self._expect(reply).json().values())))
+
+    def port_show(self, ctxt: RequestContext, port_id: str, *, admin: bool = False) -> Item:
+        """Raises PortNotFound."""
+        port = self.show(ctxt, "ports", port_id, admin=admin)
+        if port is None:
+            raise exceptions.PortNotFound(port_id=port_id)
+        return port
+
+    def extensions(self, ctxt: RequestContext) -> frozenset[str]:
+        """Aliases of the extensions the service has, asked for again now and then."""
+        with self._lock:
+            now = clock.monotonic()
+            if now >= self._extensions_until:
+                reply = self._expect(self._http.call(ctxt, "GET", "/v2.0/extensions"))
+                self._extensions = frozenset(each["alias"] for each in reply.json()["extensions"])
+                self._extensions_until = now + self._ttl
+            return self._extensions
+
+    def port_quota(self, ctxt: RequestContext, project: str) -> int:
+        """The project's limit on ports, -1 for none."""
+        quota = self.show(ctxt, "quotas", project) or {}
+        return int(quota.get("port", -1))
+
+    # --- changing --------------------------------------------------------------------------
+
+    def create(self, ctxt: RequestContext, noun: str, item: Mapping[str, Any], *, admin: bool = False) -> Item:
+        key = singular(noun)
+        reply = self._http.call(ctxt, "POST", f"/v2.0/{noun}", admin=admin, body={key: dict(item)})
+        return dict(self._expect(reply).json()[key])
+
+    def update(
+        self,
+        ctxt: RequestContext,
+        noun: str,
+        item: str,
+        values: Mapping[str, Any],
+        *,
+        admin: bool = False,
+        revision: int | None = None,
+    ) -> Item:
+        """Raises NeutronError: status 404 when there is none, 412 when it is not at `revision` any more."""
+        key = singular(noun)
+        headers = {} if revision is None else {"If-Match": f"revision_number={revision}"}
+        reply = self._http.call(
+            ctxt, "PUT", f"/v2.0/{noun}/{item}", admin=admin, body={key: dict(values)}, headers=headers
+        )
+        return dict(self._expect(reply).json()[key])
+
+    def delete(self, ctxt: RequestContext, noun: str, item: str, *, admin: bool = False) -> bool:
+        """False when it was not there."""
+        reply = self._http.call(ctxt, "DELETE", f"/v2.0/{noun}/{item}", admin=admin)
+        if reply.status == 404:
+            return False
+        self._expect(reply)
+        return True
+
+    def binding_create(self, ctxt: RequestContext, port_id: str, binding: Mapping[str, Any]) -> Item:
+        """A second, inactive binding of a port to another host (extension binding-extended)."""
+        path = f"/v2.0/ports/{port_id}/bindings"
+        return dict(
+            self._expect(self._http.call(ctxt, "POST", path, admin=True, body={"binding": dict(binding)})).json()[
+                "binding"
+            ]
+        )
+
+    def binding_activate(self, ctxt: RequestContext, port_id: str, host: str) -> None:
+        """Make a host's binding the active one; one that already is active is fine."""
+        path = f"/v2.0/ports/{port_id}/bindings/{host}/activate"
+        reply = self._http.call(ctxt, "PUT", path, admin=True)
+        if reply.status != 409:
+            self._expect(reply)
+
+    def binding_delete(self, ctxt: RequestContext, port_id: str, host: str) -> bool:
+        """False when it was not there."""
+        reply = self._http.call(ctxt, "DELETE", f"/v2.0/ports/{port_id}/bindings/{host}", admin=True)
+        if reply.status == 404:
+            return False
+        self._expect(reply)
+        return True
+
+    def auto_topology(self, ctxt: RequestContext, project: str, *, dry_run: bool = False) -> str | None:
+        """The network made (or with `dry_run` that could be made) for a project; None when that is impossible."""
+        params = [("fields", "dry-run")] if dry_run else None
+        reply = self._http.call(ctxt, "GET", f"/v2.0/auto-allocated-topology/{project}", params=params)
+        if reply.status in (404, 409):
+            return None
+        return str(self._expect(reply).json()["auto_allocated_topology"]["id"])
+
+    def _expect(self, reply: Reply) -> Reply:
+        if reply.ok:
+            return reply
+        error = self._http.error(reply)
+        if reply.status == 401:
+            raise exceptions.Unauthorized()
+        if reply.status == 403:
+            raise exceptions.Forbidden(error.detail)
+        raise NeutronError(error.service, error.detail, error.status, error.kind)
+
+
+def project_of(ctxt: RequestContext) -> str:
+    """The project that the request acts in; one without is not entitled to networks of any."""
+    if not ctxt.project_id:
+        raise exceptions.InvalidInput(reason="the request names no project")
+    return ctxt.project_id
+
+
+def singular(noun: str) -> str:
+    """`security-groups` -> `security_group`: the key of one item's body."""
+    return noun.replace("-", "_").removesuffix("s")
+
+
+def pairs(filters: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Query parameters: lists repeated, booleans as Neutron spells them."""
+    out: list[tuple[str, Any]] = []
+    for name, value in filters.items():
+        values: Iterable[Any] = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+        out.extend((name, str(each) if isinstance(each, bool) else each) for each in values)
+    return out
