@@ -1,0 +1,51 @@
+"""Build requests: accepted servers in no cell yet. `instance`, `block_device_mappings`, `tags` are JSON texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.db import query
+from kilonova.db.api.tables import BUILD_REQUESTS
+from kilonova.db.engine import Tx
+from kilonova.db.query import Row
+
+_C = BUILD_REQUESTS.c
+
+
+def build_request_get(tx: Tx, instance_uuid: str) -> Row | None:
+    return query.row(tx, sa.select(BUILD_REQUESTS).where(_C.instance_uuid == instance_uuid))
+
+
+def build_request_list(
+    tx: Tx, *, project_id: str | None = None, instance_uuids: Iterable[str] | None = None
+) -> list[Row]:
+    """The newest first; there are few of them, so filters beyond these are the caller's."""
+    statement = sa.select(BUILD_REQUESTS).order_by(_C.created_at.desc(), _C.id.desc())
+    if project_id is not None:
+        statement = statement.where(_C.project_id == project_id)
+    if instance_uuids is not None:
+        statement = statement.where(_C.instance_uuid.in_(list(instance_uuids)))
+    return query.rows(tx, statement)
+
+
+def build_request_create(tx: Tx, values: Mapping[str, Any]) -> Row:
+    """A new build request. Raises DuplicateError."""
+    return query.insert(tx, BUILD_REQUESTS, values)
+
+
+def build_request_create_many(tx: Tx, new: Iterable[Mapping[str, Any]]) -> None:
+    """New build requests by one statement. Raises DuplicateError."""
+    query.insert_many(tx, BUILD_REQUESTS, list(new))
+
+
+def build_request_update(tx: Tx, instance_uuid: str, values: Mapping[str, Any]) -> bool:
+    """Whether there is such a build request."""
+    return tx.execute(BUILD_REQUESTS.update().where(_C.instance_uuid == instance_uuid).values(**values)).rowcount > 0
+
+
+def build_request_delete(tx: Tx, instance_uuid: str) -> bool:
+    """Whether it was there: of two who delete it, one is told so."""
+    return tx.execute(BUILD_REQUESTS.delete().where(_C.instance_uuid == instance_uuid)).rowcount > 0

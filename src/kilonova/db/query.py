@@ -1,0 +1,138 @@
+"""Running statements and cutting pages; rows are plain dicts."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.base import clock
+from kilonova.db.engine import Tx
+from kilonova.db.outcomes import DuplicateError, InvalidSortKeyError
+
+Row = dict[str, Any]
+Sort = Sequence[tuple[str, str]]
+"""Columns and directions (`asc`, `desc`), the most significant first."""
+
+
+def rows(tx: Tx, statement: sa.Executable, parameters: Any = None) -> list[Row]:
+    """Every row of the result."""
+    result = tx.execute(statement, parameters)
+    keys = list(result.keys())
+    return [dict(zip(keys, row, strict=True)) for row in result]
+
+
+def row(tx: Tx, statement: sa.Executable) -> Row | None:
+    """The first row of the result."""
+    result = tx.execute(statement)
+    found = result.first()
+    return None if found is None else dict(zip(result.keys(), found, strict=True))
+
+
+def values(tx: Tx, statement: sa.Executable) -> list[Any]:
+    """The first column of every row."""
+    return list(tx.execute(statement).scalars())
+
+
+def insert(tx: Tx, table: sa.Table, new: Mapping[str, Any]) -> Row:
+    """Put one row in and return it as it is stored. Raises DuplicateError."""
+    with unique(table.name):
+        key = tx.execute(table.insert().values(**clean(new))).inserted_primary_key
+    assert key is not None
+    where = [column == value for column, value in zip(table.primary_key.columns, tuple(key), strict=True)]
+    found = row(tx, sa.select(table).where(*where))
+    assert found is not None
+    return found
+
+
+def insert_many(tx: Tx, table: sa.Table, new: Sequence[Mapping[str, Any]]) -> None:
+    """Put many rows of the same columns in. Raises DuplicateError."""
+    if new:
+        with unique(table.name):
+            tx.execute(table.insert(), [clean(one) for one in new])
+
+
+@contextlib.contextmanager
+def unique(what: str) -> Iterator[None]:
+    """Turn the violation of a unique key into DuplicateError."""
+    try:
+        yield
+    except sa.exc.IntegrityError as exc:
+        if is_duplicate(exc):
+            raise DuplicateError(what) from exc
+        raise
+
+
+def is_duplicate(exc: sa.exc.IntegrityError) -> bool:
+    """Whether a unique key was violated (and not another constraint)."""
+    original = exc.orig
+    code = getattr(original, "pgcode", None) or getattr(original, "sqlite_errorname", None)
+    if code is not None:
+        return code in ("23505", "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY")
+    arguments: tuple[Any, ...] = getattr(original, "args", ())
+    return bool(arguments) and arguments[0] == 1062
+
+
+def clean(new: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as columns take them: times as naive UTC."""
+    return {k: clock.naive(v) if isinstance(v, datetime.datetime) else v for k, v in new.items()}
+
+
+def soft_deleted(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.Update:
+    """The statement that marks the living rows among these as deleted; `updated_at` stays as it was."""
+    return (
+        table.update()
+        .where(table.c.deleted == 0, *where)
+        .values(deleted=table.c.id, deleted_at=clock.naive_now(), updated_at=table.c.updated_at)
+    )
+
+
+def columns(table: sa.Table, names: Iterable[str] | None) -> list[sa.Column[Any]]:
+    """The named columns, or all."""
+    return list(table.columns) if names is None else [table.c[name] for name in names]
+
+
+def ordered(tx: Tx, table: sa.Table, sort: Sort) -> list[sa.ColumnElement[Any]]:
+    """The ORDER BY of a page; NULL is the smallest value in every database. Raises InvalidSortKeyError."""
+    return [_direction(tx, _column(table, key), direction) for key, direction in sort]
+
+
+def after(table: sa.Table, sort: Sort, marker: Mapping[str, Any]) -> sa.ColumnElement[bool]:
+    """The condition "sorted behind the marker row", for nullable sort keys too (NULL is the smallest)."""
+    alternatives = []
+    for position, (key, direction) in enumerate(sort):
+        same = [_same(_column(table, k), marker[k]) for k, _ in sort[:position]]
+        beyond = _beyond(_column(table, key), direction, marker[key])
+        if beyond is not None:
+            alternatives.append(sa.and_(*same, beyond))
+    return sa.or_(*alternatives) if alternatives else sa.false()
+
+
+def _column(table: sa.Table, key: str) -> sa.Column[Any]:
+    column = table.c.get(key)
+    if column is None:
+        raise InvalidSortKeyError(key)
+    return column
+
+
+def _direction(tx: Tx, column: sa.Column[Any], direction: str) -> sa.ColumnElement[Any]:
+    ascending = direction == "asc"
+    order = column.asc() if ascending else column.desc()
+    if tx.dialect.name == "postgresql" and column.nullable:
+        return order.nulls_first() if ascending else order.nulls_last()
+    return order
+
+
+def _same(column: sa.Column[Any], value: Any) -> sa.ColumnElement[bool]:
+    return column.is_(None) if value is None else column == value
+
+
+def _beyond(column: sa.Column[Any], direction: str, value: Any) -> sa.ColumnElement[bool] | None:
+    if direction == "asc":
+        return column.is_not(None) if value is None else column > value
+    if value is None:
+        return None
+    return sa.or_(column < value, column.is_(None)) if column.nullable else column < value
