@@ -1,0 +1,132 @@
+"""The connection to libvirtd: opened lazily, checked, reopened when libvirtd was restarted."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from xml.etree import ElementTree as ET
+
+import libvirt
+from oslo_log import log
+
+from kilonova.contract import exceptions
+from kilonova.virt.libvirt.config.element import parse
+
+LOG = log.getLogger(__name__)
+
+_KEEPALIVE = (5, 5)
+"""Seconds between probes of a remote libvirtd, and how many may go unanswered."""
+
+_loop_lock = threading.Lock()
+_loop: threading.Thread | None = None
+
+
+def start_event_loop() -> None:
+    """libvirt has one event loop in a process, and it must exist before the first connection is opened."""
+    global _loop
+    with _loop_lock:
+        if _loop is not None:
+            return
+        libvirt.registerErrorHandler(lambda _context, error: LOG.debug("libvirt: %s", error), None)
+        libvirt.virEventRegisterDefaultImpl()
+        _loop = threading.Thread(target=_turn, name="libvirt-events", daemon=True)
+        _loop.start()
+
+
+def _turn() -> None:
+    # A timer that does nothing keeps the loop turning, else a new handle would wait for some other event.
+    libvirt.virEventAddTimeout(1000, lambda _timer, _opaque: None, None)
+    while True:
+        libvirt.virEventRunDefaultImpl()
+
+
+class Connection:
+    """One libvirtd. `on_open` is called with each new connection, to register for its events."""
+
+    def __init__(self, uri: str, host: str, on_open: Callable[[libvirt.virConnect], None] | None = None) -> None:
+        self.uri = uri
+        self._host = host
+        self._on_open = on_open
+        self._lock = threading.Lock()
+        self._connection: libvirt.virConnect | None = None
+
+    def get(self) -> libvirt.virConnect:
+        """A connection that answered just now. Raises HypervisorUnavailable."""
+        with self._lock:
+            if self._connection is None or not _answers(self._connection):
+                self._connection = self._open()
+            return self._connection
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except libvirt.libvirtError as failure:
+                LOG.debug("Closing the connection to %s: %s", self.uri, failure)
+
+    def _open(self) -> libvirt.virConnect:
+        start_event_loop()
+        try:
+            connection = libvirt.open(self.uri)
+            connection.setKeepAlive(*_KEEPALIVE)
+        except libvirt.libvirtError as failure:
+            LOG.error("libvirt at %s cannot be reached: %s", self.uri, failure)
+            raise exceptions.HypervisorUnavailable(host=self._host) from failure
+        LOG.info("Connected to libvirt at %s", self.uri)
+        if self._on_open is not None:
+            self._on_open(connection)
+        return connection
+
+    @contextmanager
+    def domain(self, uuid: str) -> Iterator[libvirt.virDomain]:
+        """The guest's domain. Raises InstanceNotFound, also when it vanishes meanwhile."""
+        with self.errors(uuid):
+            yield self.get().lookupByUUIDString(uuid)
+
+    @contextmanager
+    def errors(self, uuid: str) -> Iterator[None]:
+        """Turn libvirt's errors about a guest into ours; others pass as they are."""
+        try:
+            yield
+        except libvirt.libvirtError as failure:
+            code = failure.get_error_code()
+            if code == libvirt.VIR_ERR_NO_DOMAIN:
+                raise exceptions.InstanceNotFound(instance_id=uuid) from failure
+            if _is_broken(failure):
+                raise exceptions.HypervisorUnavailable(host=self._host) from failure
+            raise
+
+    @functools.cached_property
+    def capabilities(self) -> ET.Element:
+        """What the host is, as libvirt saw it first."""
+        return parse(self.get().getCapabilities())
+
+    @functools.cached_property
+    def versions(self) -> tuple[int, int]:
+        """(libvirt, hypervisor) as libvirt's numbers: major * 1000000 + minor * 1000 + release."""
+        connection = self.get()
+        return connection.getLibVersion(), connection.getVersion()
+
+    @property
+    def hostname(self) -> str:
+        return str(self.get().getHostname())
+
+
+def _is_broken(failure: libvirt.libvirtError) -> bool:
+    return failure.get_error_code() in (
+        libvirt.VIR_ERR_SYSTEM_ERROR,
+        libvirt.VIR_ERR_INTERNAL_ERROR,
+    ) and failure.get_error_domain() in (libvirt.VIR_FROM_REMOTE, libvirt.VIR_FROM_RPC)
+
+
+def _answers(connection: libvirt.virConnect) -> bool:
+    try:
+        connection.getLibVersion()
+    except libvirt.libvirtError as failure:
+        LOG.warning("The connection to libvirt is gone: %s", failure)
+        return False
+    return True

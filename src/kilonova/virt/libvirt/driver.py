@@ -1,0 +1,294 @@
+"""The libvirt driver: guests under QEMU, with or without KVM, on the host it runs on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import libvirt
+from oslo_config import cfg
+from oslo_log import log
+
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.contract.states import Power
+from kilonova.virt import configdrive, driver, identity
+from kilonova.virt.libvirt import (
+    builder,
+    capabilities,
+    console,
+    cpu,
+    device_metadata,
+    machine,
+    names,
+    network,
+    power,
+    privileged,
+    storage,
+    volumes,
+)
+from kilonova.virt.libvirt.config.element import to_xml
+from kilonova.virt.libvirt.connection import Connection
+from kilonova.virt.libvirt.events import Events
+from kilonova.virt.libvirt.guest import Guest, define
+from kilonova.virt.libvirt.guest import info as info_of
+from kilonova.virt.libvirt.imagecache import ImageCache
+from kilonova.virt.libvirt.paths import Layout
+from kilonova.virt.libvirt.qemu_img import QemuImg
+
+LOG = log.getLogger(__name__)
+
+_URI = "qemu:///system"
+_ASK_AGAIN = 10.0
+"""Seconds until a guest that does not shut down is asked once more: it may not have been listening yet."""
+_IMAGE_TYPES = ("default", "qcow2", "raw", "flat")
+
+
+class LibvirtDriver(driver.Driver):
+    """Guests are domains whose uuid is the instance's. The agent may stop and start: domains do not notice."""
+
+    def __init__(self, conf: cfg.ConfigOpts, host: str, state_path: Path, services: driver.Services) -> None:
+        self._conf = conf
+        self._host = host
+        self._state_path = state_path
+        self._services = services
+        self.capabilities = capabilities.capability_flags(conf)
+        self._layout = Layout(Path(conf.instances_path), conf.image_cache.subdirectory_name)
+        qemu_img = QemuImg(conf)
+        self._storage = storage.Storage(
+            conf, self._layout, ImageCache(conf, self._layout, services.images, qemu_img), qemu_img
+        )
+        self._events: Events | None = None
+        self._connection = Connection(conf.libvirt.connection_uri or _URI, host, self._register)
+        self._processors = cpu.Processors(conf, self._connection)
+        self._facts = capabilities.HostFacts(conf, self._connection, self._layout, self._processors)
+        self._builder = builder.Builder(conf, self._connection, self._layout, self._storage, self._processors)
+        self._volumes = volumes.Volumes(conf, host)
+
+    # The host
+
+    def start(self, host: str, on_event: Callable[[driver.GuestEvent], None]) -> None:
+        self._check_configuration()
+        privileged.prepare(self._conf)
+        network.initialize()
+        self._layout.instances.mkdir(parents=True, exist_ok=True)
+        self._events = Events(on_event)
+        self._events.start()
+        self._connection.get()
+        self._processors.check()
+
+    def stop(self) -> None:
+        if self._events is not None:
+            self._events.stop()
+        self._connection.close()
+
+    def nodes(self) -> Mapping[str, str]:
+        uuid = identity.ensure(identity.beside(self._conf.config_file or ()), self._state_path)
+        return {self._connection.hostname: uuid}
+
+    def resources(self, node: str) -> driver.NodeResources:
+        return self._facts.resources()
+
+    def inventory(self, node: str) -> Mapping[str, driver.Inventory]:
+        return self._facts.inventory()
+
+    def traits(self, node: str) -> set[str]:
+        return self._facts.traits()
+
+    def uptime(self) -> str:
+        with open("/proc/uptime") as file:
+            seconds = int(float(file.read().split()[0]))
+        days, rest = divmod(seconds, 86400)
+        load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
+        return f"up {days} days, {rest // 3600}:{rest % 3600 // 60:02d}, load average: {load}"
+
+    def volume_connector(self, instance: objects.Instance) -> Mapping[str, Any]:
+        return self._volumes.connector()
+
+    # Guests
+
+    def guests(self) -> Mapping[str, driver.GuestInfo]:
+        found: dict[str, driver.GuestInfo] = {}
+        for domain in self._connection.get().listAllDomains():
+            try:
+                if names.is_ours(domain):
+                    found[domain.UUIDString()] = info_of(domain)
+            except libvirt.libvirtError as failure:
+                if failure.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                    raise
+        return found
+
+    def guest(self, uuid: str) -> driver.GuestInfo:
+        return self._guest(uuid).info()
+
+    def spawn(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
+        shape = self._builder.shape(spec)
+        self._clear_interrupted(ctxt, spec)
+        with self._undone_on_failure(ctxt, spec):
+            self._storage.make(ctxt, spec)
+            self._create(spec, shape, wait_for_network=True)
+        self._record_hardware(spec, shape)
+
+    def destroy(
+        self,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        network_info: Sequence[driver.Vif],
+        block_devices: driver.BlockDevices,
+        destroy_disks: bool = True,
+    ) -> None:
+        found = self._guest(instance.uuid)
+        power.off(found, 0, 0)
+        failures = self._disconnect(instance, network_info, block_devices)
+        if destroy_disks:
+            self._storage.delete(instance.uuid)
+        with contextlib.suppress(exceptions.InstanceNotFound):
+            found.undefine(keep_firmware_state=not destroy_disks)
+        if failures:
+            # The guest is gone; what is left of it on switch or storage is no reason to keep the server.
+            LOG.warning("Guest %s is destroyed, but: %s", instance.uuid, "; ".join(failures))
+
+    def power_off(self, instance: objects.Instance, timeout: float = 0, retry_interval: float = 0) -> None:
+        power.off(self._guest(instance.uuid), timeout, retry_interval)
+
+    def power_on(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
+        self._remake(ctxt, spec)
+
+    def reboot(self, ctxt: RequestContext, spec: driver.GuestSpec, hard: bool) -> None:
+        found = self._guest(spec.instance.uuid)
+        if not hard and found.info().power_state == Power.RUNNING:
+            if power.shut_down(found, self._conf.libvirt.wait_soft_reboot_seconds, _ASK_AGAIN):
+                found.launch()
+                return
+            LOG.warning("Guest %s does not shut down for its reboot and is reset", found.uuid)
+        self._remake(ctxt, spec)
+
+    def console_output(self, instance: objects.Instance) -> bytes:
+        found = self._guest(instance.uuid)
+        try:
+            return console.tail(console.log_path(found))
+        except OSError as failure:
+            raise exceptions.ConsoleLogOutputException(instance_id=instance.uuid, reason=str(failure)) from failure
+
+    # Steps
+
+    def _guest(self, uuid: str) -> Guest:
+        return Guest(self._connection, uuid)
+
+    def _register(self, connection: libvirt.virConnect) -> None:
+        if self._events is not None:
+            self._events.register(connection)
+
+    def _check_configuration(self) -> None:
+        """Raises UnsupportedVirtType, InvalidConfiguration for what can be asked for but is not built."""
+        if self._conf.libvirt.virt_type not in ("kvm", "qemu"):
+            raise exceptions.UnsupportedVirtType(virt=self._conf.libvirt.virt_type)
+        if self._conf.libvirt.images_type not in _IMAGE_TYPES:
+            raise exceptions.InternalError(
+                err=f"[libvirt] images_type {self._conf.libvirt.images_type} is not supported; "
+                f"it can be {', '.join(_IMAGE_TYPES)}"
+            )
+
+    def _owner(self, instance: objects.Instance) -> network.Owner:
+        return network.Owner(instance.uuid, names.domain_name(self._conf, instance), instance.project_id)
+
+    def _make_config_drive(self, spec: driver.GuestSpec, shape: builder.Shape) -> None:
+        files = self._layout.instance(spec.instance.uuid)
+        if not shape.config_drive or files.config_drive.exists():
+            return
+        content = spec.metadata_files() if spec.metadata_files is not None else {}
+        storage.record_config_drive(files)
+        configdrive.write(files.config_drive, content, self._conf.config_drive_format)
+
+    def _clear_interrupted(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
+        """Remove what an earlier spawn left that the agent's end interrupted. Raises InstanceExists for a guest that
+        runs: it was not interrupted."""
+        found = self._guest(spec.instance.uuid)
+        if not found.exists():
+            return
+        if found.info().power_state == Power.RUNNING:
+            raise exceptions.InstanceExists(name=spec.instance.uuid)
+        LOG.info("Guest %s was left by an interrupted spawn and is made anew", spec.instance.uuid)
+        self.destroy(ctxt, spec.instance, spec.network_info, spec.block_devices)
+
+    def _create(
+        self, spec: driver.GuestSpec, shape: builder.Shape, wait_for_network: bool, existing: ET.Element | None = None
+    ) -> None:
+        """Connect, define and start. With `wait_for_network` the guest stays paused until its interfaces are wired."""
+        instance = spec.instance
+        sources = {each.volume_id: self._volumes.connect(each) for each in spec.block_devices.volumes}
+        name = names.domain_name(self._conf, instance)
+        xml = to_xml(self._builder.domain(spec, shape, sources, name, existing))
+        self._layout.instance(instance.uuid).console_log.touch()
+        timeout = self._conf.vif_plugging_timeout
+        awaited = network.events_of(spec.network_info) if wait_for_network and timeout else []
+        multiqueue = network.wants_multiqueue(shape.properties, shape.extra_specs, instance.flavor.vcpus)
+        with self._network_events(instance.uuid, awaited, timeout):
+            network.plug(spec.network_info, self._owner(instance), multiqueue)
+            made = define(self._connection, xml, instance.uuid)
+            # Only a defined domain has addresses, which the metadata on the config drive tells of tagged devices.
+            instance.device_metadata = device_metadata.of(spec, made.xml(inactive=True))
+            self._make_config_drive(spec, shape)
+            made.launch(paused=bool(awaited))
+        if awaited:
+            made.resume()
+
+    @contextlib.contextmanager
+    def _network_events(self, uuid: str, awaited: Sequence[tuple[str, str]], timeout: float) -> Iterator[None]:
+        if not awaited:
+            yield
+            return
+        try:
+            with self._services.events.expect(uuid, awaited, timeout):
+                yield
+        except exceptions.VirtualInterfaceCreateException:
+            if self._conf.vif_plugging_is_fatal:
+                raise
+            LOG.warning("The network of guest %s is not ready; it starts all the same", uuid)
+
+    @contextlib.contextmanager
+    def _undone_on_failure(self, ctxt: RequestContext, spec: driver.GuestSpec) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            try:
+                self.destroy(ctxt, spec.instance, spec.network_info, spec.block_devices)
+            except Exception:
+                LOG.exception("What was made of guest %s is not removed completely", spec.instance.uuid)
+            raise
+
+    def _remake(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
+        """Start from nothing but the disks: whatever was wrong with domain or connections is put right."""
+        instance = spec.instance
+        found = self._guest(instance.uuid)
+        existing = found.xml(inactive=True) if found.exists() else None
+        self.destroy(ctxt, instance, spec.network_info, spec.block_devices, destroy_disks=False)
+        shape = self._builder.shape(spec)
+        self._create(spec, shape, wait_for_network=False, existing=existing)
+
+    def _disconnect(
+        self, instance: objects.Instance, vifs: Sequence[driver.Vif], block_devices: driver.BlockDevices
+    ) -> list[str]:
+        failures = network.unplug(vifs, self._owner(instance))
+        for volume in block_devices.volumes:
+            try:
+                self._volumes.disconnect(volume)
+            except Exception as failure:  # noqa: BLE001 - every connector has errors of its own
+                failures.append(f"volume {volume.volume_id}: {failure}")
+        return failures
+
+    def _record_hardware(self, spec: driver.GuestSpec, shape: builder.Shape) -> None:
+        """Note what was chosen where nobody asked, so that the guest keeps it when defaults change."""
+        instance = spec.instance
+        chosen = machine.chosen(self._conf, shape.arch, shape.machine, shape.properties)
+        instance.system_metadata = {
+            **{f"image_{name}": str(value) for name, value in chosen.items() if value is not None},
+            **instance.system_metadata,
+        }
+        root = shape.places[0].target
+        if not instance.root_device_name:
+            instance.root_device_name = f"/dev/{root}"

@@ -1,0 +1,139 @@
+"""Cinder volumes: connecting them to the host through os-brick, and what the guest sees of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from os_brick import exception as brick_exceptions
+from os_brick.initiator import connector as brick
+from oslo_config import cfg
+from oslo_log import log
+
+from kilonova.contract import exceptions
+from kilonova.virt.driver import Volume
+from kilonova.virt.libvirt.config.disk import IO_LIMITS, Disk, NetworkSource
+from kilonova.virt.libvirt.disks import Place
+
+LOG = log.getLogger(__name__)
+
+BRICK_PROTOCOLS = frozenset({"iscsi", "fibre_channel", "nvmeof", "nfs", "storpool", "scaleio", "lightos"})
+"""Connection types os-brick turns into a path on the host."""
+
+_ROOT_HELPER = "sudo"
+"""Only a name: os-brick runs what needs root in its privsep daemon, or here when the agent is root."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a connected volume's bytes are."""
+
+    source: str | NetworkSource
+    source_type: str = "block"
+
+
+class Volumes:
+    """All methods may be repeated."""
+
+    def __init__(self, conf: cfg.ConfigOpts, host: str) -> None:
+        self._conf = conf
+        self._host = host
+
+    def connector(self) -> Mapping[str, Any]:
+        """What the volume service must know of this host: addresses and initiator names."""
+        properties: Mapping[str, Any] = brick.get_connector_properties(
+            _ROOT_HELPER,
+            self._conf.my_block_storage_ip,
+            self._conf.libvirt.volume_use_multipath,
+            self._conf.libvirt.volume_enforce_multipath,
+            host=self._host,
+        )
+        return properties
+
+    def connect(self, volume: Volume) -> Source:
+        """Make the volume's bytes readable here. Raises VolumeDriverNotFound, or VolumeNotFound when none appears."""
+        info = volume.connection_info
+        kind, data = info.get("driver_volume_type"), info.get("data") or {}
+        if kind == "local":
+            return _local(data)
+        if kind == "rbd":
+            return Source(self._rbd(data))
+        connected = self._brick(kind, data, lambda each: each.connect_volume(dict(data)))
+        path = str(connected["path"])
+        return Source(path, _source_type(path))
+
+    def disconnect(self, volume: Volume) -> None:
+        """Raises VolumeDriverNotFound, or os-brick's error when the device does not go."""
+        info = volume.connection_info
+        kind, data = info.get("driver_volume_type"), info.get("data") or {}
+        if kind in ("local", "rbd", None):
+            return
+        self._brick(kind, data, lambda each: each.disconnect_volume(dict(data), None, force=True, ignore_errors=True))
+
+    def _brick(self, kind: str | None, data: Mapping[str, Any], act: Any) -> Any:
+        if kind not in BRICK_PROTOCOLS:
+            raise exceptions.VolumeDriverNotFound(driver_type=kind)
+        options: dict[str, Any] = {}
+        if kind == "nfs":
+            options["nfs_mount_point_base"] = self._conf.libvirt.nfs_mount_point_base
+            options["nfs_mount_options"] = data.get("options") or self._conf.libvirt.nfs_mount_options
+        connector = brick.InitiatorConnector.factory(
+            kind.upper(),
+            _ROOT_HELPER,
+            use_multipath=self._conf.libvirt.volume_use_multipath,
+            device_scan_attempts=self._conf.libvirt.num_volume_scan_tries,
+            **options,
+        )
+        try:
+            return act(connector)
+        except brick_exceptions.VolumeDeviceNotFound as failure:
+            raise exceptions.VolumeNotFound(volume_id=data.get("volume_id", "")) from failure
+
+    def _rbd(self, data: Mapping[str, Any]) -> NetworkSource:
+        conf = self._conf.libvirt
+        auth = bool(data.get("auth_enabled")) or conf.rbd_user is not None
+        return NetworkSource(
+            protocol="rbd",
+            name=data["name"],
+            hosts=list(zip(data.get("hosts") or (), data.get("ports") or (), strict=False)),
+            username=(data.get("auth_username") or conf.rbd_user) if auth else None,
+            secret_type=data.get("secret_type") or "ceph",
+            secret_uuid=(data.get("secret_uuid") or conf.rbd_secret_uuid) if auth else None,
+        )
+
+
+def disk(volume: Volume, place: Place, source: Source, cache: str | None, discard: str | None) -> Disk:
+    """The volume as the guest's disk; its serial number is the volume's id, so that the guest can tell which it is."""
+    info, data = volume.connection_info, volume.connection_info.get("data") or {}
+    shared = bool(info.get("multiattach", False))
+    limits = {name: int(value) for name, value in (data.get("qos_specs") or {}).items() if name in IO_LIMITS}
+    is_host_device = source.source_type == "block" and not isinstance(source.source, NetworkSource)
+    return Disk(
+        source=source.source,
+        source_type=source.source_type,
+        target=place.target,
+        bus=place.bus,
+        device=place.device,
+        format=data.get("format") or "raw",
+        cache="none" if shared else cache,
+        io="native" if is_host_device and (shared or cache in ("none", "directsync")) else None,
+        discard="unmap" if data.get("discard") else discard,
+        serial=info.get("serial") or volume.volume_id,
+        readonly=data.get("access_mode") == "ro",
+        shareable=shared,
+        limits=limits,
+    )
+
+
+def _local(data: Mapping[str, Any]) -> Source:
+    path = data.get("device_path")
+    if not path or not Path(path).exists():
+        raise exceptions.DiskNotFound(location=str(path))
+    return Source(str(path), _source_type(str(path)))
+
+
+def _source_type(path: str) -> str:
+    return "block" if stat.S_ISBLK(Path(path).stat().st_mode) else "file"
