@@ -164,6 +164,8 @@ class GuestSpec:
     metadata_files: Callable[[], Mapping[str, bytes]] | None = None
     """Content of the config drive: path -> bytes; called only when one is built."""
     allocations: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    interface_tags: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The user's device tags of network interfaces: port id -> tag."""
 
 
 class Driver(abc.ABC):
@@ -179,6 +181,11 @@ class Driver(abc.ABC):
     @abc.abstractmethod
     def stop(self) -> None:
         """Disconnect. Guests go on running."""
+
+    def adopt(self, instances: Sequence[objects.Instance]) -> None:
+        """What the record says is on this host, told once after the start; only a driver whose guests are not
+        somewhere else has a use for it."""
+        return
 
     @abc.abstractmethod
     def nodes(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from oslo_utils import strutils
 
 from kilonova.contract import objects
-from kilonova.virt.driver import GuestSpec, Volume
+from kilonova.virt.driver import GuestSpec, LocalDisk, Volume
 
 _BUSES = {
     "pci": objects.PCIDeviceBus,
