@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import logging
 import random
-import re
 import sqlite3
 import threading
 import time
@@ -254,7 +253,6 @@ def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
         for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "foreign_keys=ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
-        connection.create_function("regexp", 2, _regexp, deterministic=True)
 
     @sa.event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
@@ -282,8 +280,3 @@ _PREPARE: dict[str, Callable[[sa.Engine, DatabaseOptions], None]] = {
     "mysql": _prepare_mysql,
     "postgresql": _prepare_postgresql,
 }
-
-
-def _regexp(pattern: str, value: object) -> bool:
-    # An invalid pattern is refused before it comes here (db/cell/instance_filters.py).
-    return value is not None and re.search(pattern, str(value)) is not None

@@ -9,9 +9,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Updated:
-    """The row was as expected and holds the new values now. `before` has the expected columns as they were."""
-
-    before: Mapping[str, Any]
+    """The row was as expected and holds the new values now."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,3 +37,7 @@ class MarkerNotFoundError(Exception):
 
 class InvalidSortKeyError(Exception):
     """The list cannot be sorted by this key."""
+
+
+class InvalidFilterError(Exception):
+    """A list cannot be filtered like this: an unknown name, or a pattern that is no regular expression."""

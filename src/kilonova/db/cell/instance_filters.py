@@ -1,0 +1,143 @@
+"""Filters of the instance list as SQL conditions.
+
+Names and meaning are those of the compute API's internal filters: columns matched exactly or (any other column) as a
+regular expression, `tags`, `tags-any`, `not-tags`, `not-tags-any`, `metadata`, `system_metadata`, `changes-since`,
+`changes-before`, `deleted`, `soft_deleted`, `cleaned`, `hidden`. `ip` and `ip6` are matched on the addresses of the info
+cache by instances.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.base import clock
+from kilonova.db.cell.tables import INSTANCE_METADATA, INSTANCE_SYSTEM_METADATA, INSTANCES, TAGS
+from kilonova.db.outcomes import InvalidFilterError
+
+Condition = sa.ColumnElement[bool]
+_C = INSTANCES.c
+
+SOFT_DELETED = "soft-delete"
+
+EXACT = frozenset(
+    {
+        "compute_id",
+        "host",
+        "id",
+        "image_ref",
+        "instance_type_id",
+        "locked",
+        "project_id",
+        "reservation_id",
+        "task_state",
+        "user_id",
+        "uuid",
+        "vm_state",
+    }
+)
+"""Columns compared for equality; a collection of values means any of them (None is a value)."""
+
+ADDRESSES = {"ip": 4, "ip6": 6}
+"""Filters on addresses, with their IP version."""
+
+
+def conditions(filters: Mapping[str, Any], dialect: str) -> list[Condition]:
+    """All filters as conditions to be joined by AND. Raises InvalidFilterError."""
+    found: list[Condition] = [*_deletion(filters), _hidden(bool(filters.get("hidden", False)))]
+    for name, value in filters.items():
+        if name in ("deleted", "soft_deleted", "hidden", *ADDRESSES):
+            continue
+        special = _SPECIAL.get(name)
+        if special is not None:
+            found.extend(special(value))
+        else:
+            found.append(_on_column(name, value, dialect))
+    return found
+
+
+def any_of(column: sa.ColumnElement[Any], value: Any) -> Condition:
+    """Equality with a value, or with any of a collection of values; None matches NULL."""
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        return column.is_(None) if value is None else column == value
+    present = [one for one in value if one is not None]
+    inside = column.in_(present)
+    return sa.or_(inside, column.is_(None)) if len(present) < len(value) else inside
+
+
+def matcher(name: str, pattern: Any) -> re.Pattern[str]:
+    """The compiled pattern of a filter. Raises InvalidFilterError."""
+    try:
+        return re.compile(str(pattern))
+    except re.error as exc:
+        raise InvalidFilterError(f"{name}: {exc}") from exc
+
+
+def _on_column(name: str, value: Any, dialect: str) -> Condition:
+    column = _C.get(name)
+    if column is None:
+        raise InvalidFilterError(f"{name}: unknown filter")
+    if name in EXACT:
+        return any_of(column, value)
+    pattern = matcher(name, value).pattern
+    # In MySQL an alternative with an empty side is an error, so a bar is taken literally there.
+    if dialect == "mysql":
+        pattern = pattern.replace("|", "\\|")
+    text = column if isinstance(column.type, sa.String) and not isinstance(column.type, sa.Enum) else _text(column)
+    return text.regexp_match(pattern)
+
+
+def _text(column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+    return sa.cast(column, sa.String(255))
+
+
+def _deletion(filters: Mapping[str, Any]) -> list[Condition]:
+    if "deleted" not in filters:
+        return []
+    soft = _C.vm_state == SOFT_DELETED
+    if filters["deleted"]:
+        gone = _C.deleted == _C.id
+        return [sa.or_(gone, soft) if filters.get("soft_deleted", True) else gone]
+    alive = [_C.deleted == 0]
+    if not filters.get("soft_deleted", False):
+        alive.append(sa.or_(_C.vm_state != SOFT_DELETED, _C.vm_state.is_(None)))
+    return alive
+
+
+def _hidden(hidden: bool) -> Condition:
+    return _C.hidden.is_(True) if hidden else sa.or_(_C.hidden.is_(False), _C.hidden.is_(None))
+
+
+def _tagged(tag: str) -> Condition:
+    return sa.exists().where(TAGS.c.resource_id == _C.uuid, TAGS.c.tag == tag)
+
+
+def _tagged_any(tags: Collection[str]) -> Condition:
+    return sa.exists().where(TAGS.c.resource_id == _C.uuid, TAGS.c.tag.in_(list(tags)))
+
+
+def _pairs(table: sa.Table, value: Any) -> list[Condition]:
+    wanted = value if isinstance(value, list) else [value]
+    return [
+        sa.exists().where(
+            table.c.instance_uuid == _C.uuid, table.c.deleted == 0, table.c.key == key, any_of(table.c.value, content)
+        )
+        for pairs in wanted
+        for key, content in pairs.items()
+    ]
+
+
+_SPECIAL: dict[str, Callable[[Any], list[Condition]]] = {
+    "changes-since": lambda when: [_C.updated_at >= clock.naive(when)],
+    "changes-before": lambda when: [_C.updated_at <= clock.naive(when)],
+    "cleaned": lambda cleaned: [_C.cleaned == (1 if cleaned else 0)],
+    "tags": lambda tags: [_tagged(tag) for tag in tags],
+    "tags-any": lambda tags: [_tagged_any(tags)],
+    "not-tags": lambda tags: [sa.not_(sa.and_(*(_tagged(tag) for tag in tags)))],
+    "not-tags-any": lambda tags: [sa.not_(_tagged_any(tags))],
+    "metadata": lambda value: _pairs(INSTANCE_METADATA, value),
+    "system_metadata": lambda value: _pairs(INSTANCE_SYSTEM_METADATA, value),
+}
