@@ -2,7 +2,7 @@
 
 Names and meaning are those of the compute API's internal filters: columns matched exactly or (any other column) as a
 regular expression, `tags`, `tags-any`, `not-tags`, `not-tags-any`, `metadata`, `system_metadata`, `changes-since`,
-`changes-before`, `deleted`, `soft_deleted`, `cleaned`, `hidden`. `ip` and `ip6` are matched on the addresses of the info
+`changes-before`, `deleted`, `soft_deleted`, `cleaned`, `hidden`. `ip`, `ip6` are matched on the addresses of the info
 cache by instances.py.
 """
 
