@@ -13,7 +13,7 @@ from oslo_versionedobjects import fields as ovo_fields
 from oslo_versionedobjects import fixture
 
 from kilonova.contract import exceptions, objects
-from kilonova.contract.objects import base, types
+from kilonova.contract.objects import base, signatures, types
 
 FILE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "contract" / "objects.json"
 ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
@@ -29,7 +29,7 @@ needs_contract = pytest.mark.skipif(not CONTRACT["objects"], reason="contract da
 
 
 def spec(text: str, first: list[str]) -> ArgSpec:
-    arguments = base.arguments(text)
+    arguments = signatures.arguments(text)
     plain = [a for a in arguments if not a.kind]
     stars = {a.kind: a.name for a in arguments if a.kind}
     defaults = tuple(a.default for a in plain if a.default is not ...)

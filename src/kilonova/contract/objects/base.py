@@ -13,9 +13,7 @@ Source: oslo.versionedobjects; Nova's object versions.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -49,30 +47,6 @@ class Limit:
 
     up_to: str
     instead: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    """One argument of a remote method; `kind` is `""`, `"*"` or `"**"`."""
-
-    name: str
-    default: Any = ...
-    kind: str = ""
-
-
-@functools.cache
-def arguments(text: str) -> tuple[Argument, ...]:
-    """Parse a declared signature such as `"uuid, expected_attrs=None"`."""
-    node = ast.parse(f"lambda {text}: 0", mode="eval").body
-    assert isinstance(node, ast.Lambda)
-    plain = node.args.args
-    defaults = [...] * (len(plain) - len(node.args.defaults)) + [ast.literal_eval(d) for d in node.args.defaults]
-    found = [Argument(arg.arg, default) for arg, default in zip(plain, defaults, strict=True)]
-    if node.args.vararg is not None:
-        found.append(Argument(node.args.vararg.arg, kind="*"))
-    if node.args.kwarg is not None:
-        found.append(Argument(node.args.kwarg.arg, kind="**"))
-    return tuple(found)
 
 
 class WireObject(ovo.VersionedObject):
