@@ -45,9 +45,7 @@ BASE = frozenset(
 LEFT_OUT = frozenset(
     {"self", "schema", "protected", "virtual_size", "file", "tags", "direct_url", "locations", "stores"}
 )
-READ_ONLY = frozenset(
-    {"status", "created_at", "updated_at", "deleted_at", "deleted", "size", "checksum", "owner", "id"}
-)
+READ_ONLY = frozenset({"status", "created_at", "updated_at", "deleted_at", "deleted", "size", "checksum", "owner"})
 DOCUMENTS = ("block_device_mapping", "mappings")
 """Properties that hold JSON."""
 

@@ -95,7 +95,7 @@ class Allocation:
     def undo(self) -> None:
         """Delete what was made, unbind what was bound; what fails is logged and left to the orphan_ports loop."""
         for port_id in self._done.preexisting:
-            quietly(unbind, self._rest, self._ctxt, port_id)
+            quietly(unbind, self._rest, self._ctxt, port_id, self._instance.uuid)
         for port_id in self._done.created:
             quietly(self._rest.delete, self._ctxt, "ports", port_id, admin=True)
 
@@ -228,7 +228,7 @@ def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], p
     for port in ports:
         try:
             if port["id"] in preserve:
-                unbind(rest, ctxt, port["id"])
+                unbind(rest, ctxt, port["id"], port["device_id"])
             else:
                 rest.delete(ctxt, "ports", port["id"], admin=True)
         except ServiceError as exc:
@@ -238,17 +238,20 @@ def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], p
         raise failures[0]
 
 
-def unbind(rest: NeutronRest, ctxt: RequestContext, port_id: str, *, detach: bool = True) -> None:
-    """Take a port from its host, with `detach` from its server too; a port that is gone is fine."""
+def unbind(rest: NeutronRest, ctxt: RequestContext, port_id: str, device: str) -> None:
+    """Take a port from its server and host; one that is gone or another server's by now is left alone."""
     port = rest.show(ctxt, "ports", port_id, admin=True)
-    if port is None:
+    if port is None or port.get("device_id") != device:
         return
     profile = {key: value for key, value in (port.get("binding:profile") or {}).items() if key not in DEVICE_KEYS}
-    values: dict[str, Any] = {"binding:host_id": None, "binding:profile": profile}
-    if detach:
-        values |= {"device_id": "", "device_owner": ""}
-        if port.get("dns_name"):
-            values["dns_name"] = ""
+    values: dict[str, Any] = {
+        "binding:host_id": None,
+        "binding:profile": profile,
+        "device_id": "",
+        "device_owner": "",
+    }
+    if port.get("dns_name"):
+        values["dns_name"] = ""
     try:
         rest.update(ctxt, "ports", port_id, values, admin=True)
     except NeutronError as exc:
