@@ -20,8 +20,10 @@ PROJECT = "nova"
 
 
 def modules() -> Iterator[ModuleType]:
-    """All option modules, by name."""
+    """All option modules, by name; a leading underscore marks what several of them share."""
     for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
+        if info.name.startswith("_"):
+            continue
         yield importlib.import_module(f"{__name__}.{info.name}")
 
 
