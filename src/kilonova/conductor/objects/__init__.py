@@ -1,0 +1,1 @@
+"""The object service: hosts act on wire objects, the conductor does it in the database."""

@@ -1,0 +1,82 @@
+"""Serves `object_class_action_versions`, `object_action` and `object_backport_versions` on the conductor's topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kilonova.conductor.objects import table
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
+from kilonova.contract.objects import WireObject
+from kilonova.db.cells import Cells
+
+
+class ObjectService:
+    """RPC handlers. Objects arrive and leave as objects; the bus serializes them."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def object_class_action_versions(
+        self,
+        ctxt: RequestContext,
+        *,
+        objname: str,
+        objmethod: str,
+        object_versions: dict[str, str],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Call a class method; an object in the answer has the versions of the caller's manifest."""
+        served = _find(table.CLASS_METHODS, objname, objmethod)
+        result = self._run(served, ctxt, *args, **kwargs)
+        if isinstance(result, WireObject):
+            return result.obj_to_primitive(target_version=object_versions[objname], version_manifest=object_versions)
+        return result
+
+    def object_action(
+        self,
+        ctxt: RequestContext,
+        *,
+        objinst: WireObject,
+        objmethod: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[dict[str, Any], Any]:
+        """Call a method of an object; returns (changed fields and what is still to be saved, the method's result)."""
+        served = _find(table.METHODS, objinst.obj_name(), objmethod)
+        before = _primitives(objinst)
+        result = self._run(served, ctxt, objinst, *args, **kwargs)
+        after = _primitives(objinst)
+        updates = {name: value for name, value in after.items() if name not in before or before[name] != value}
+        updates["obj_what_changed"] = objinst.obj_what_changed()
+        return updates, result
+
+    def object_backport_versions(
+        self, ctxt: RequestContext, *, objinst: WireObject, object_versions: dict[str, str]
+    ) -> dict[str, Any]:
+        """An object newer than a receiver understands, in the receiver's versions."""
+        target = object_versions[objinst.obj_name()]
+        primitive: dict[str, Any] = objinst.obj_to_primitive(target_version=target, version_manifest=object_versions)
+        return primitive
+
+    def _run(self, served: table.Served, ctxt: RequestContext, *args: Any, **kwargs: Any) -> Any:
+        database = self._cells.api if served.api else self._cells.own
+        do = database.run if served.write else database.query
+        return do(served.fn, ctxt, *args, **kwargs)
+
+
+def _find(methods: Mapping[str, Mapping[str, table.Served]], name: str, method: str) -> table.Served:
+    served = methods.get(name, {}).get(method)
+    if served is None:
+        raise exceptions.ObjectActionError(action=method, reason=f"{name}.{method} is not served")
+    return served
+
+
+def _primitives(obj: WireObject) -> dict[str, Any]:
+    return {
+        name: field.to_primitive(obj, name, getattr(obj, name))
+        for name, field in obj.fields.items()
+        if obj.obj_attr_is_set(name)
+    }

@@ -1,0 +1,292 @@
+"""What the object service serves: (object, method) -> the function of `db/objects` that does it.
+
+Where Nova lets any host touch any row, so do we: the bus carries no proof of which host speaks. What only the API
+writes in Nova (flavors, key pairs, cell mappings, quotas) is served for reading only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kilonova.db.objects import (
+    action,
+    aggregate,
+    bdm,
+    build_request,
+    compute_node,
+    fault,
+    flavor,
+    group,
+    instance,
+    instances,
+    keypair,
+    mapping,
+    migration,
+    pci,
+    request_spec,
+    service,
+    tag,
+    vif,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Served:
+    """`api` tells the database, `write` the kind of transaction."""
+
+    fn: Callable[..., Any]
+    write: bool = False
+    api: bool = False
+
+
+def _read(fn: Callable[..., Any]) -> Served:
+    return Served(fn)
+
+
+def _write(fn: Callable[..., Any]) -> Served:
+    return Served(fn, write=True)
+
+
+def _api_read(fn: Callable[..., Any]) -> Served:
+    return Served(fn, api=True)
+
+
+def _api_write(fn: Callable[..., Any]) -> Served:
+    return Served(fn, write=True, api=True)
+
+
+def _extra(name: str) -> Served:
+    def read(tx: Any, ctxt: Any, instance_uuid: str) -> Any:
+        return getattr(instance.load(tx, instance_uuid, (name,), read_deleted=True), name)
+
+    return Served(read)
+
+
+def _info_cache(tx: Any, ctxt: Any, instance_uuid: str) -> Any:
+    return instance.load(tx, instance_uuid, ("info_cache",), read_deleted=True).info_cache
+
+
+METHODS: Mapping[str, Mapping[str, Served]] = {
+    "BlockDeviceMapping": {
+        "create": _write(bdm.create),
+        "destroy": _write(bdm.destroy),
+        "save": _write(bdm.save),
+        "update_or_create": _write(bdm.update_or_create),
+    },
+    "BuildRequest": {
+        "create": _api_write(build_request.create),
+        "destroy": _api_write(build_request.destroy),
+        "save": _api_write(build_request.save),
+    },
+    "ComputeNode": {
+        "create": _write(compute_node.create),
+        "destroy": _write(compute_node.destroy),
+        "save": _write(compute_node.save),
+    },
+    "Instance": {
+        "create": _write(instance.create),
+        "destroy": _write(instance.destroy),
+        "refresh": _read(instance.refresh),
+        "save": _write(instance.save),
+    },
+    "InstanceAction": {"create": _write(action.create), "finish": _write(action.finish)},
+    "InstanceActionEvent": {
+        "create": _write(action.event_create),
+        "finish": _write(action.event_finish_object),
+        "finish_with_failure": _write(action.finish_event_object),
+    },
+    "InstanceFault": {"create": _write(fault.create)},
+    "InstanceInfoCache": {"save": _write(instance.save_info_cache)},
+    "InstanceMapping": {
+        "create": _api_write(mapping.create_instance_mapping),
+        "destroy": _api_write(mapping.destroy_instance_mapping),
+        "save": _api_write(mapping.save_instance_mapping),
+    },
+    "Migration": {"create": _write(migration.create), "save": _write(migration.save)},
+    "PciDevice": {"save": _write(pci.save)},
+    "RequestSpec": {
+        "create": _api_write(request_spec.create),
+        "destroy": _api_write(request_spec.destroy),
+        "save": _api_write(request_spec.save),
+    },
+    "Service": {
+        "create": _write(service.create),
+        "destroy": _write(service.destroy),
+        "save": _write(service.save),
+    },
+    "Tag": {"create": _write(tag.create_one)},
+    "VirtualInterface": {
+        "create": _write(vif.create),
+        "destroy": _write(vif.destroy),
+        "save": _write(vif.save),
+    },
+}
+"""Methods of an object that is sent along; what they change in it goes back."""
+
+CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
+    "Aggregate": {
+        "get_by_id": _api_read(aggregate.get_by_id),
+        "get_by_uuid": _api_read(aggregate.get_by_uuid),
+    },
+    "AggregateList": {
+        "get_all": _api_read(aggregate.get_all),
+        "get_by_host": _api_read(aggregate.get_by_host),
+        "get_by_metadata": _api_read(aggregate.get_by_metadata),
+        "get_by_metadata_key": _api_read(aggregate.get_by_metadata_key),
+    },
+    "BlockDeviceMapping": {
+        "get_by_volume": _read(bdm.get_by_volume),
+        "get_by_volume_and_instance": _read(bdm.get_by_volume_and_instance),
+        "get_by_volume_id": _read(bdm.get_by_volume_id),
+    },
+    "BlockDeviceMappingList": {
+        "get_by_instance_uuid": _read(bdm.get_by_instance_uuid),
+        "get_by_instance_uuids": _read(bdm.get_by_instance_uuids),
+        "get_by_volume": _read(bdm.list_by_volume),
+    },
+    "BuildRequest": {"get_by_instance_uuid": _api_read(build_request.get_by_instance_uuid)},
+    "BuildRequestList": {"get_all": _api_read(build_request.get_all)},
+    "CellMapping": {"get_by_uuid": _api_read(mapping.get_cell_mapping)},
+    "CellMappingList": {"get_all": _api_read(mapping.list_cell_mappings)},
+    "ComputeNode": {
+        "get_by_host_and_nodename": _read(compute_node.get_by_host_and_nodename),
+        "get_by_id": _read(compute_node.get_by_id),
+        "get_by_nodename": _read(compute_node.get_by_nodename),
+        "get_by_service_id": _read(compute_node.get_by_service_id),
+        "get_by_uuid": _read(compute_node.get_by_uuid),
+        "get_first_node_by_host_for_old_compat": _read(compute_node.get_first_node_by_host),
+    },
+    "ComputeNodeList": {
+        "_get_by_service": _read(compute_node.get_all_by_service),
+        "get_all": _read(compute_node.get_all),
+        "get_all_by_host": _read(compute_node.get_all_by_host),
+        "get_all_by_not_mapped": _read(compute_node.get_all_by_not_mapped),
+        "get_all_by_uuids": _read(compute_node.get_all_by_uuids),
+        "get_by_hypervisor": _read(compute_node.get_by_hypervisor),
+        "get_by_pagination": _read(compute_node.get_by_pagination),
+    },
+    "Flavor": {
+        "get_by_flavor_id": _api_read(flavor.get_by_flavor_id),
+        "get_by_id": _api_read(flavor.get_by_id),
+        "get_by_name": _api_read(flavor.get_by_name),
+    },
+    "HostMapping": {"get_by_host": _api_read(mapping.get_host_mapping)},
+    "Instance": {
+        "get_by_id": _read(instances.get_by_id),
+        "get_by_uuid": _read(instances.get_by_uuid),
+    },
+    "InstanceAction": {
+        "action_finish": _write(action.action_finish),
+        "action_start": _write(action.action_start),
+        "get_by_request_id": _read(action.get_by_request_id),
+    },
+    "InstanceActionEvent": {
+        "event_finish": _write(action.event_finish),
+        "event_finish_with_failure": _write(action.event_finish_with_failure),
+        "event_start": _write(action.event_start),
+        "get_by_id": _read(action.event_get_by_id),
+    },
+    "InstanceActionEventList": {"get_by_action": _read(action.events_get_by_action)},
+    "InstanceActionList": {"get_by_instance_uuid": _read(action.get_by_instance_uuid)},
+    "InstanceDeviceMetadata": {"get_by_instance_uuid": _extra("device_metadata")},
+    "InstanceFault": {"get_latest_for_instance": _read(fault.get_latest_for_instance)},
+    "InstanceFaultList": {
+        "get_by_instance_uuids": _read(fault.get_by_instance_uuids),
+        "get_latest_by_instance_uuids": _read(fault.get_latest_by_instance_uuids),
+    },
+    "InstanceGroup": {
+        "add_members": _api_write(group.add_members),
+        "get_by_instance_uuid": _api_read(group.get_by_instance_uuid),
+        "get_by_name": _api_read(group.get_by_name),
+        "get_by_uuid": _api_read(group.get_by_uuid),
+    },
+    "InstanceInfoCache": {"get_by_instance_uuid": _read(_info_cache)},
+    "InstanceList": {
+        "get_all": _read(instances.get_all),
+        "get_by_filters": _read(instances.get_by_filters),
+        "get_by_host": _read(instances.get_by_host),
+        "get_by_host_and_node": _read(instances.get_by_host_and_node),
+        "get_by_host_and_not_type": _read(instances.get_by_host_and_not_type),
+        "get_count_by_vm_state": _read(instances.get_count_by_vm_state),
+        "get_hung_in_rebooting": _read(instances.get_hung_in_rebooting),
+        "get_uuids_by_host": _read(instances.get_uuids_by_host),
+        "get_uuids_by_host_and_node": _read(instances.get_uuids_by_host_and_node),
+        "get_uuids_by_hosts": _read(instances.get_uuids_by_hosts),
+    },
+    "InstanceMapping": {"get_by_instance_uuid": _api_read(mapping.get_instance_mapping)},
+    "InstanceMappingList": {"get_by_instance_uuids": _api_read(mapping.list_instance_mappings)},
+    "InstanceNUMATopology": {"get_by_instance_uuid": _extra("numa_topology")},
+    "InstancePCIRequests": {"get_by_instance_uuid": _extra("pci_requests")},
+    "KeyPair": {"get_by_name": _api_read(keypair.get_by_name)},
+    "KeyPairList": {
+        "get_by_user": _api_read(keypair.get_by_user),
+        "get_count_by_user": _api_read(keypair.get_count_by_user),
+    },
+    "Migration": {
+        "get_by_id": _read(migration.get_by_id),
+        "get_by_id_and_instance": _read(migration.get_by_id_and_instance),
+        "get_by_instance_and_status": _read(migration.get_by_instance_and_status),
+        "get_by_uuid": _read(migration.get_by_uuid),
+    },
+    "MigrationContext": {"get_by_instance_uuid": _read(migration.context_of)},
+    "MigrationList": {
+        "get_by_filters": _read(migration.get_by_filters),
+        "get_in_progress_and_error": _read(migration.get_in_progress_and_error),
+        "get_in_progress_by_host_and_node": _read(migration.get_in_progress_by_host_and_node),
+        "get_in_progress_by_instance": _read(migration.get_in_progress_by_instance),
+        "get_unconfirmed_by_dest_compute": _read(migration.get_unconfirmed_by_dest_compute),
+    },
+    "PciDevice": {
+        "get_by_dev_addr": _read(pci.get_by_dev_addr),
+        "get_by_dev_id": _read(pci.get_by_dev_id),
+    },
+    "PciDeviceList": {
+        "get_by_compute_node": _read(pci.get_by_compute_node),
+        "get_by_instance_uuid": _read(pci.get_by_instance_uuid),
+        "get_by_parent_address": _read(pci.get_by_parent_address),
+    },
+    "RequestSpec": {
+        "get_by_instance_uuid": _api_read(request_spec.get_by_instance_uuid),
+        "get_by_instance_uuids": _api_read(request_spec.get_by_instance_uuids),
+    },
+    "ResourceList": {"get_by_instance_uuid": _extra("resources")},
+    "Service": {
+        "get_by_args": _read(service.get_by_args),
+        "get_by_compute_host": _read(service.get_by_compute_host),
+        "get_by_host_and_binary": _read(service.get_by_args),
+        "get_by_host_and_topic": _read(service.get_by_host_and_topic),
+        "get_by_id": _read(service.get_by_id),
+        "get_by_uuid": _read(service.get_by_uuid),
+        "get_minimum_version": _read(service.get_minimum_version),
+        "get_minimum_version_multi": _read(service.get_minimum_version_multi),
+    },
+    "ServiceList": {
+        "get_all": _read(service.get_all),
+        "get_all_computes_by_hv_type": _read(service.get_all_computes_by_hv_type),
+        "get_by_binary": _read(service.get_by_binary),
+        "get_by_host": _read(service.get_by_host),
+        "get_by_topic": _read(service.get_by_topic),
+    },
+    "Tag": {"destroy": _write(tag.destroy), "exists": _read(tag.exists)},
+    "TagList": {
+        "create": _write(tag.create),
+        "destroy": _write(tag.destroy_all),
+        "get_by_resource_id": _read(tag.get_by_resource_id),
+    },
+    "TrustedCerts": {"get_by_instance_uuid": _extra("trusted_certs")},
+    "VirtCPUModel": {"get_by_instance_uuid": _extra("vcpu_model")},
+    "VirtualInterface": {
+        "delete_by_instance_uuid": _write(vif.delete_by_instance_uuid),
+        "get_by_address": _read(vif.get_by_address),
+        "get_by_id": _read(vif.get_by_id),
+        "get_by_instance_and_network": _read(vif.get_by_instance_and_network),
+        "get_by_uuid": _read(vif.get_by_uuid),
+    },
+    "VirtualInterfaceList": {
+        "get_all": _read(vif.get_all),
+        "get_by_instance_uuid": _read(vif.get_by_instance_uuid),
+    },
+}
+"""Methods of a class: what they find goes back, in the versions that the caller understands."""

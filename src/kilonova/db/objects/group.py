@@ -1,0 +1,94 @@
+"""Server groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from kilonova.contract import exceptions, objects
+from kilonova.db.api.tables import INSTANCE_GROUP_MEMBER, INSTANCE_GROUP_POLICY, INSTANCE_GROUPS, INSTANCE_MAPPINGS
+from kilonova.db.objects import hydrate
+from kilonova.db.objects.hydrate import Row
+
+
+def load_many(tx: sa.Connection, rows: list[Row]) -> list[objects.InstanceGroup]:
+    """Groups with policy and members that have not been deleted; two more statements however many."""
+    ids = [row["id"] for row in rows]
+    policy_rows = tx.execute(sa.select(INSTANCE_GROUP_POLICY).where(INSTANCE_GROUP_POLICY.c.group_id.in_(ids)))
+    policies = {row["group_id"]: row for row in policy_rows.mappings()}
+    members = _members(tx, ids)
+    found = []
+    for row in rows:
+        policy = policies.get(row["id"])
+        name = policy["policy"] if policy else None
+        rules = json.loads(policy["rules"]) if policy and policy["rules"] else {}
+        values = {
+            **row,
+            "deleted": False,
+            "deleted_at": None,
+            "policies": [name] if name else [],
+            "policy": name,
+            "_rules": {key: str(value) for key, value in rules.items()},
+            "members": members.get(row["id"], []),
+            "hosts": None,
+        }
+        found.append(hydrate.fill(objects.InstanceGroup(), values))
+    return found
+
+
+def _members(tx: sa.Connection, ids: list[int]) -> dict[int, list[str]]:
+    member = INSTANCE_GROUP_MEMBER
+    living = sa.select(INSTANCE_MAPPINGS.c.instance_uuid).where(
+        INSTANCE_MAPPINGS.c.instance_uuid == member.c.instance_uuid,
+        INSTANCE_MAPPINGS.c.queued_for_delete.is_not(True),
+    )
+    query = sa.select(member).where(member.c.group_id.in_(ids), living.exists()).order_by(member.c.id)
+    found: dict[int, list[str]] = {}
+    for row in tx.execute(query).mappings():
+        found.setdefault(row["group_id"], []).append(row["instance_uuid"])
+    return found
+
+
+def _one(tx: sa.Connection, *conditions: sa.ColumnElement[bool]) -> objects.InstanceGroup | None:
+    rows = list(tx.execute(sa.select(INSTANCE_GROUPS).where(*conditions)).mappings())
+    return load_many(tx, rows)[0] if rows else None
+
+
+def get_by_uuid(tx: sa.Connection, ctxt: Any, uuid: str | None) -> objects.InstanceGroup:
+    """Raises InstanceGroupNotFound."""
+    found = _one(tx, INSTANCE_GROUPS.c.uuid == uuid)
+    if found is None:
+        raise exceptions.InstanceGroupNotFound(group_uuid=uuid)
+    return found
+
+
+def get_by_name(tx: sa.Connection, ctxt: Any, name: str) -> objects.InstanceGroup:
+    """Raises InstanceGroupNotFound."""
+    found = _one(tx, INSTANCE_GROUPS.c.name == name, INSTANCE_GROUPS.c.project_id == ctxt.project_id)
+    if found is None:
+        raise exceptions.InstanceGroupNotFound(group_uuid=name)
+    return found
+
+
+def get_by_instance_uuid(tx: sa.Connection, ctxt: Any, instance_uuid: str) -> objects.InstanceGroup:
+    """Raises InstanceGroupNotFound."""
+    member = INSTANCE_GROUP_MEMBER
+    of = sa.select(member.c.group_id).where(member.c.instance_uuid == instance_uuid)
+    found = _one(tx, INSTANCE_GROUPS.c.id.in_(of))
+    if found is None:
+        raise exceptions.InstanceGroupNotFound(group_uuid="")
+    return found
+
+
+def add_members(tx: sa.Connection, ctxt: Any, group_uuid: str, instance_uuids: Collection[str]) -> list[str]:
+    """Add those that are not in yet; returns all members. Raises InstanceGroupNotFound."""
+    found = get_by_uuid(tx, ctxt, group_uuid)
+    member = INSTANCE_GROUP_MEMBER
+    present = set(tx.execute(sa.select(member.c.instance_uuid).where(member.c.group_id == found.id)).scalars())
+    new = [uuid for uuid in instance_uuids if uuid not in present]
+    if new:
+        tx.execute(sa.insert(member), [{"group_id": found.id, "instance_uuid": uuid} for uuid in new])
+    return [*found.members, *new]

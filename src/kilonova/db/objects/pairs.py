@@ -1,0 +1,33 @@
+"""Key/value tables of an instance: metadata and system metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sqlalchemy as sa
+
+from kilonova.db.objects import hydrate
+
+
+def read(tx: sa.Connection, table: sa.Table, uuids: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Pairs by instance, for all `uuids` in one statement. Deleted instances keep their system metadata alive."""
+    query = sa.select(table.c.instance_uuid, table.c.key, table.c.value).where(
+        table.c.instance_uuid.in_(list(uuids)), table.c.deleted == 0
+    )
+    found: dict[str, dict[str, str]] = {}
+    for uuid, key, value in tx.execute(query):
+        found.setdefault(uuid, {})[key] = value
+    return found
+
+
+def replace(tx: sa.Connection, table: sa.Table, uuid: str, wanted: Mapping[str, str | None]) -> None:
+    """Make the instance's pairs exactly `wanted`: keep equal rows, update, add, soft-delete."""
+    present = read(tx, table, [uuid]).get(uuid, {})
+    if gone := present.keys() - wanted.keys():
+        hydrate.soft_delete(tx, table, table.c.instance_uuid == uuid, table.c.key.in_(gone))
+    for key in present.keys() & wanted.keys():
+        if present[key] != wanted[key]:
+            same = (table.c.instance_uuid == uuid, table.c.key == key, table.c.deleted == 0)
+            tx.execute(sa.update(table).where(*same).values(value=wanted[key]))
+    if new := wanted.keys() - present.keys():
+        tx.execute(sa.insert(table), [{"instance_uuid": uuid, "key": k, "value": wanted[k]} for k in sorted(new)])
