@@ -1,0 +1,204 @@
+"""`kilonova cloud up|down|status|logs`: the one-machine cloud from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from kilonova.cloud import addresses, packages, site
+from kilonova.cloud.errors import CloudError
+from kilonova.cloud.first_server import FirstServer
+from kilonova.cloud.progress import Terminal
+from kilonova.cloud.site import Driver, Profile, Settings, Site
+from kilonova.cloud.stack import Cloud
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+
+def parser() -> argparse.ArgumentParser:
+    main = argparse.ArgumentParser(prog="kilonova cloud", description=__doc__)
+    commands = main.add_subparsers(dest="command", required=True, metavar="up|down|status|logs")
+    common = argparse.ArgumentParser(add_help=False)
+    where = "folder with everything the cloud has (default %(default)s)"
+    common.add_argument("--state", type=Path, default=site.default_state(), help=where)
+
+    up = commands.add_parser("up", parents=[common], help="start the cloud, setting it up the first time")
+    up.add_argument("--profile", choices=["embedded", "full"], help="one process on SQLite, or a process per service")
+    up.add_argument("--driver", choices=["libvirt", "fake"], help="real guests, or none (no root needed)")
+    up.add_argument("--computes", type=int, help="number of compute hosts with --driver fake (embedded 1, full 3)")
+    up.add_argument("--no-volumes", action="store_true", help="without Cinder")
+    up.add_argument("--no-server", action="store_true", help="do not boot a first server")
+    up.add_argument("--port-offset", type=int, help="added to every port, for a second cloud beside the first")
+    up.set_defaults(run=up_command)
+
+    down = commands.add_parser("down", parents=[common], help="stop everything that `up` started")
+    down.add_argument("--wipe", action="store_true", help="remove all its data too")
+    down.set_defaults(run=down_command)
+
+    status = commands.add_parser("status", parents=[common], help="say what runs")
+    status.set_defaults(run=status_command)
+
+    logs = commands.add_parser("logs", parents=[common], help="print the end of a service's logs")
+    logs.add_argument("service", nargs="?", help="a name as `status` shows it; without, the log files are listed")
+    logs.add_argument("--lines", type=int, default=50, help="lines of each file (default %(default)s)")
+    logs.set_defaults(run=logs_command)
+    return main
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(argv)
+    given.state = given.state.absolute()
+    command: Callable[[argparse.Namespace], int] = given.run
+    try:
+        return command(given)
+    except CloudError as error:
+        ERR.print(f"[bold red]failed:[/bold red] {escape(str(error))}")
+        if error.log is not None:
+            ERR.print(f"the log to read: [bold]{error.log}[/bold]")
+        return 1
+    except KeyboardInterrupt:
+        ERR.print("interrupted; `kilonova cloud up` goes on from here, `kilonova cloud down` stops what runs")
+        return 130
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """What a first `up` asks for."""
+    profile: Profile = given.profile or "embedded"
+    driver: Driver = given.driver or "libvirt"
+    return Settings(
+        profile=profile,
+        driver=driver,
+        network="ovn" if driver == "libvirt" else "bind-all",
+        volumes=not given.no_volumes,
+        computes=given.computes or (3 if profile == "full" else 1),
+        port_offset=given.port_offset or 0,
+        first_server=not given.no_server,
+        number=addresses.free_number() if driver == "libvirt" else 0,
+    )
+
+
+def conflicts(given: argparse.Namespace, kept: Settings) -> list[str]:
+    """What this `up` asks for and the cloud that is there does not have."""
+    asked = {
+        "profile": given.profile,
+        "driver": given.driver,
+        "computes": given.computes,
+        "port_offset": given.port_offset,
+    }
+    differing = [
+        f"--{name.replace('_', '-')} {value}"
+        for name, value in asked.items()
+        if value not in (None, getattr(kept, name))
+    ]
+    if given.no_volumes and kept.volumes:
+        differing.append("--no-volumes")
+    return differing
+
+
+def up_command(given: argparse.Namespace) -> int:
+    place = site.load(given.state)
+    if place is not None and (differing := conflicts(given, place.settings)):
+        raise CloudError(
+            f"the cloud in {given.state} was set up without {', '.join(differing)}; "
+            "remove it by `kilonova cloud down --wipe`, or give another --state"
+        )
+    place = place or site.create(given.state, settings_of(given))
+    if place.settings.driver == "libvirt" and os.getuid() != 0:
+        raise CloudError("guests and their network need root: run this by sudo, or with --driver fake")
+    cloud = Cloud(place)
+    if (place.root / "cloud.json").exists() and packages.services_venv().exists() and cloud.complete():
+        OUT.print("[green]Everything runs already.[/green]")
+        return status_command(given)
+    begin = time.monotonic()
+    terminal = Terminal(OUT)
+    try:
+        cloud.up(terminal)
+    finally:
+        terminal.close()
+    OUT.print(f"[bold green]The cloud is up[/bold green] after {time.monotonic() - begin:.0f} s.")
+    if place.settings.first_server:
+        show_first_server(place)
+    next_steps(place)
+    return 0
+
+
+def show_first_server(place: Site) -> None:
+    server = FirstServer(place)
+    OUT.print(Panel(escape(server.console()), title="console log of the first server", title_align="left"))
+    if server.real and (address := server.address()):
+        answer = "answers" if server.reachable() else "does not answer"
+        OUT.print(f"ssh {answer}: [bold]{' '.join(server.ssh(address))}[/bold]", soft_wrap=True)
+
+
+def next_steps(place: Site) -> None:
+    root = place.root
+    client = Path(sys.executable).parent / "openstack"
+    OUT.print(
+        f"""
+Use it (every password is [bold]{place.settings.password}[/bold]):
+  export OS_CLIENT_CONFIG_FILE={root}/clouds.yaml OS_CLOUD=demo      (or: . {root}/demo-openrc)
+  {client} server list
+  {client} server create --flavor c1.tiny --image guest --network private --wait another
+  {client} console log show another
+Administrator: OS_CLOUD=admin. Logs: {place.log}. Stop: kilonova cloud down.""",
+        soft_wrap=True,
+    )
+
+
+def down_command(given: argparse.Namespace) -> int:
+    place = site.load(given.state)
+    if place is None:
+        OUT.print(f"There is no cloud in {given.state}.")
+        return 0
+    Cloud(place).down(lambda name: OUT.print(f"[dim]stopped[/dim] {name}"), wipe=given.wipe)
+    OUT.print("Everything is stopped" + (" and removed." if given.wipe else "; the data are kept."))
+    return 0
+
+
+def status_command(given: argparse.Namespace) -> int:
+    place = site.load(given.state)
+    if place is None:
+        OUT.print(f"There is no cloud in {given.state}.")
+        return 3
+    cloud = Cloud(place)
+    table = Table("service", "pid", "state", "RSS MiB", "PSS MiB", "log", box=None, pad_edge=False)
+    down = 0
+    daemons = [daemon for service in cloud.services() for daemon in service.daemons()]
+    for daemon in daemons:
+        pid = cloud.supervisor.pid(daemon.name)
+        size = cloud.supervisor.memory(daemon.name)
+        answers = bool(pid and daemon.ready())
+        down += not answers
+        state = "[green]answers[/green]" if answers else "[yellow]silent[/yellow]" if pid else "[red]down[/red]"
+        numbers = (str(size.rss), str(size.pss)) if size else ("", "")
+        table.add_row(daemon.name, str(pid or ""), state, *numbers, cloud.supervisor.best_log(daemon.name).name)
+    OUT.print(table)
+    OUT.print(f"profile {place.settings.profile}, driver {place.settings.driver}, state {place.root}")
+    return 3 if down else 0
+
+
+def logs_command(given: argparse.Namespace) -> int:
+    place = site.load(given.state)
+    if place is None:
+        raise CloudError(f"there is no cloud in {given.state}")
+    files = Cloud(place).logs(given.service)
+    if not files:
+        raise CloudError(f"no log of {given.service or 'anything'} in {place.log}")
+    for file in files:
+        if given.service is None:
+            OUT.print(str(file), soft_wrap=True)
+            continue
+        OUT.print(f"[bold]{file}[/bold]", soft_wrap=True)
+        lines = file.read_text(errors="replace").splitlines()[-given.lines :]
+        OUT.print("\n".join(lines), markup=False, soft_wrap=True)
+    return 0

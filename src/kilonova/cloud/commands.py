@@ -1,0 +1,78 @@
+"""Running one command to its end, with its output kept in a log."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kilonova.cloud.errors import CloudError
+
+TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without what would leak into a service: credentials and Python settings."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OS_", "PYTEST_")) and name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    }
+    kept["PATH"] = f"{kept.get('PATH', '')}:{TOOLS}"
+    return kept | dict(extra or {})
+
+
+def run(
+    argv: Sequence[object],
+    log: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 600,
+    check: bool = True,
+    cwd: Path | None = None,
+) -> str:
+    """Run a command; its output is returned and, with `log`, appended there. A failure raises `CloudError`."""
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            cwd=cwd,
+        )
+    except FileNotFoundError as error:
+        raise CloudError(f"{words[0]} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise CloudError(f"`{' '.join(words[:4])} ...` did not end within {timeout:.0f} s", log) from error
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            file.write(f"$ {' '.join(words)}\n{done.stdout}\n")
+    if check and done.returncode:
+        last = "\n".join(done.stdout.strip().splitlines()[-6:])
+        raise CloudError(f"`{' '.join(words[:6])}` ended with {done.returncode}:\n{last}", log)
+    return done.stdout
+
+
+def ok(argv: Sequence[object], **options: Any) -> bool:
+    """Whether a command ends well."""
+    try:
+        run(argv, **options)
+    except CloudError:
+        return False
+    return True
+
+
+def run_each(python: Path, entry: str, shared: Sequence[object], *commands: Sequence[object]) -> list[object]:
+    """Words that run several commands of one program, imported once; `entry` is its `module:function`."""
+    words: list[object] = [python, Path(__file__).parent / "foreign" / "run_each.py", entry, *shared]
+    for command in commands:
+        words += ["--", *command]
+    return words

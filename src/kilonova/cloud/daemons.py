@@ -1,0 +1,229 @@
+"""Daemons in process groups of their own, known by pid files.
+
+A pid file holds the pid and the start time of the process (field 22 of `/proc/PID/stat`), so that a recycled pid is
+never taken for one of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from kilonova.cloud.commands import environment
+from kilonova.cloud.errors import CloudError
+from kilonova.cloud.site import LOOPBACK, Site
+
+
+@dataclasses.dataclass(frozen=True)
+class Daemon:
+    """A process that runs in the foreground. `ready` says whether it answers; it is asked until it does."""
+
+    name: str
+    argv: Sequence[object]
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    ready: Callable[[], bool] = lambda: True
+    ready_within: float = 120
+    stop_within: float = 20
+    stop_signal: signal.Signals = signal.SIGTERM
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """MiB of a process group."""
+
+    processes: int
+    rss: int
+    pss: int
+
+
+class Supervisor:
+    """Starts and stops the daemons of one cloud, by pid file and nothing else."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def pid_file(self, name: str) -> Path:
+        return self.site.run / f"{name}.pid"
+
+    def output(self, name: str) -> Path:
+        return self.site.log / f"{name}.out"
+
+    def pid(self, name: str) -> int | None:
+        """The pid, while the process that we started under this name lives."""
+        try:
+            pid, ticks = self.pid_file(name).read_text().split()
+        except (OSError, ValueError):
+            return None
+        return int(pid) if start_ticks(int(pid)) == ticks else None
+
+    def names(self) -> list[str]:
+        """Every daemon that has a pid file, in the order in which they were started."""
+        files = sorted(self.site.run.glob("*.pid"), key=lambda file: file.stat().st_mtime_ns)
+        return [file.stem for file in files]
+
+    def running(self) -> list[str]:
+        return [name for name in self.names() if self.pid(name)]
+
+    def start(self, daemon: Daemon) -> None:
+        """Start it unless it runs, and wait until it answers."""
+        if self.pid(daemon.name) is None:
+            self.spawn(daemon)
+        end = time.monotonic() + daemon.ready_within
+        while not daemon.ready():
+            if self.pid(daemon.name) is None:
+                raise CloudError(
+                    f"{daemon.name} ended at its start{self.tail(daemon.name)}", self.best_log(daemon.name)
+                )
+            if time.monotonic() > end:
+                raise CloudError(
+                    f"{daemon.name} did not answer within {daemon.ready_within:.0f} s", self.best_log(daemon.name)
+                )
+            time.sleep(0.1)
+
+    def spawn(self, daemon: Daemon) -> None:
+        self.site.run.mkdir(parents=True, exist_ok=True)
+        self.site.log.mkdir(parents=True, exist_ok=True)
+        with self.output(daemon.name).open("ab") as out:
+            try:
+                process = subprocess.Popen(
+                    [str(word) for word in daemon.argv],
+                    env=environment(daemon.env),
+                    cwd=self.site.root,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                raise CloudError(f"{daemon.argv[0]} is not installed") from error
+        self.pid_file(daemon.name).write_text(f"{process.pid} {start_ticks(process.pid)}\n")
+
+    def stop(self, name: str, within: float = 20, how: signal.Signals = signal.SIGTERM) -> bool:
+        """Ask the process group to end, then end it. True when there was something to stop."""
+        pid = self.pid(name)
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, how)
+            wait_until(lambda: reaped(pid), within)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            wait_until(lambda: reaped(pid), 5)
+        self.pid_file(name).unlink(missing_ok=True)
+        return bool(pid)
+
+    def best_log(self, name: str) -> Path:
+        """The service's own log where it has written one, else what it printed."""
+        own = self.site.log / f"{name}.log"
+        return own if own.exists() and own.stat().st_size else self.output(name)
+
+    def tail(self, name: str, lines: int = 5) -> str:
+        try:
+            text = self.output(name).read_text(errors="replace").splitlines()[-lines:]
+        except OSError:
+            return ""
+        return ":\n" + "\n".join(text) if text else ""
+
+    def memory(self, name: str) -> Memory | None:
+        """RSS and PSS of the process and all its descendants."""
+        pid = self.pid(name)
+        if pid is None:
+            return None
+        family = descendants(pid)
+        sizes = [size for member in family if (size := process_memory(member)) is not None]
+        return Memory(len(sizes), sum(rss for rss, _ in sizes) // 1024, sum(pss for _, pss in sizes) // 1024)
+
+
+def start_ticks(pid: int) -> str | None:
+    """Start time of a live process in clock ticks since boot; None for a dead one or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def reaped(pid: int) -> bool:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    return start_ticks(pid) is None
+
+
+def wait_until(true: Callable[[], bool], within: float) -> bool:
+    end = time.monotonic() + within
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(folder.name))
+    family, queue = [], [pid]
+    while queue:
+        member = queue.pop()
+        family.append(member)
+        queue += children.get(member, [])
+    return family
+
+
+def process_memory(pid: int) -> tuple[int, int] | None:
+    """(RSS, PSS) in KiB."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return sizes.get("Rss", 0), sizes.get("Pss", 0)
+
+
+def port_answers(port: int) -> Callable[[], bool]:
+    def probe() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), 1):
+            return True
+        return False
+
+    return probe
+
+
+def socket_answers(path: Path) -> Callable[[], bool]:
+    def probe() -> bool:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(str(path))
+            return True
+        return False
+
+    return probe
+
+
+def http_answers(url: str, timeout: float = 15) -> Callable[[], bool]:
+    """Any answer below 500 counts: most services ask for a token first."""
+
+    def probe() -> bool:
+        try:
+            with urllib.request.urlopen(url, timeout=timeout) as answer:  # noqa: S310  our own http URL
+                return bool(answer.status < 500)
+        except urllib.error.HTTPError as error:
+            return error.code < 500
+        except OSError:
+            return False
+
+    return probe
+
+
+def stop_all(supervisor: Supervisor, names: Iterable[str], within: float = 20) -> list[str]:
+    return [name for name in names if supervisor.stop(name, within)]

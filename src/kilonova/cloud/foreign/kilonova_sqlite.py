@@ -1,0 +1,35 @@
+"""SQLAlchemy engine plug-in with which a threaded service can live on SQLite.
+
+Chosen in the URL: `sqlite:////path/file.db?plugin=kilonova_sqlite`. Readers do not block the writer (WAL), a writer
+waits for its turn (busy timeout), and each transaction takes the write lock at its beginning: a deferred one that
+reads first and writes later fails at once when somebody else has written in between, however long the timeout.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import event
+from sqlalchemy.engine import URL, CreateEnginePlugin, Engine
+
+PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=OFF")
+
+
+class Plugin(CreateEnginePlugin):
+    def update_url(self, url: URL) -> URL:
+        return url
+
+    def engine_created(self, engine: Engine) -> None:
+        event.listen(engine, "connect", connected)
+        event.listen(engine, "before_cursor_execute", immediate, retval=True)
+
+
+def connected(connection: Any, record: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def immediate(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> tuple[str, Any]:
+    return ("BEGIN IMMEDIATE" if statement == "BEGIN" else statement), parameters

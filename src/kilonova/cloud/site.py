@@ -1,0 +1,219 @@
+"""What one cloud on one machine is: its settings, folders, ports and credentials."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any, Literal
+
+from kilonova.cloud.errors import CloudError
+
+Profile = Literal["embedded", "full"]
+Driver = Literal["libvirt", "fake"]
+Network = Literal["ovn", "bind-all"]
+
+LOOPBACK = "127.0.0.1"
+REGION = "RegionOne"
+
+PORTS: dict[str, int] = {
+    "mariadb": 3306,
+    "rabbitmq": 5672,
+    "rabbitmq-dist": 25672,
+    "epmd": 4369,
+    "memcached": 11211,
+    "keystone": 5000,
+    "placement": 8778,
+    "glance": 9292,
+    "neutron": 9696,
+    "cinder": 8776,
+    "compute": 8774,
+    "metadata": 8775,
+}
+"""The usual ports. With an offset they move together; a port that somebody else holds moves alone."""
+
+
+def default_state() -> Path:
+    """`/var/lib/kilonova` for root, else the user's XDG state folder."""
+    if os.getuid() == 0:
+        return Path("/var/lib/kilonova")
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "kilonova"
+
+
+def cache_root() -> Path:
+    """Where what is costly to make and the same for every cloud lives (environments, packages of the guest image)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kilonova"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the user chose. Kept in the state folder, so that `down`, `status` and `logs` need no repetition."""
+
+    profile: Profile = "embedded"
+    driver: Driver = "libvirt"
+    network: Network = "ovn"
+    volumes: bool = True
+    computes: int = 1
+    port_offset: int = 0
+    first_server: bool = True
+    password: str = "secret"  # noqa: S105  a cloud that listens on the loopback only
+    number: int = 0
+    """Keeps clouds on one machine apart: bridge names and guest networks derive from it."""
+
+    @property
+    def wants_bus(self) -> bool:
+        return self.profile == "full"
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A cloud's place: settings plus everything derived from the state folder. Creating one touches nothing."""
+
+    root: Path
+    settings: Settings
+    ports: dict[str, int]
+    peer: Path | None = None
+    """Developers only: an environment whose Nova runs in place of ours."""
+
+    @property
+    def etc(self) -> Path:
+        return self.root / "etc"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "log"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def done(self) -> Path:
+        return self.root / "done"
+
+    @property
+    def full(self) -> bool:
+        return self.settings.profile == "full"
+
+    @property
+    def bus(self) -> bool:
+        """Whether RabbitMQ runs: in profile full, and for the peer, whose services cannot share a process."""
+        return self.full or self.peer is not None
+
+    @property
+    def host(self) -> str:
+        """Name of the compute host that runs real guests; Neutron's chassis has the same one."""
+        return socket.gethostname()
+
+    def url(self, service: str, path: str = "") -> str:
+        return f"http://{LOOPBACK}:{self.ports[service]}{path}"
+
+    def database(self, name: str) -> str:
+        """SQLAlchemy URL of a database for the services of other projects."""
+        if self.full:
+            secret = self.settings.password
+            return f"mysql+pymysql://cloud:{secret}@{LOOPBACK}:{self.ports['mariadb']}/{name}?charset=utf8mb3"
+        return f"sqlite:///{self.data / 'sqlite' / name}.db?plugin=kilonova_sqlite"
+
+    def transport(self, vhost: str) -> str:
+        if not self.bus:
+            return "fake://"
+        return f"rabbit://cloud:{self.settings.password}@{LOOPBACK}:{self.ports['rabbitmq']}/{vhost}"
+
+    def prepare(self) -> None:
+        """Make the folders and remember settings and ports."""
+        for folder in (self.etc, self.log, self.run, self.data / "sqlite", self.data / "lock", self.done):
+            folder.mkdir(parents=True, exist_ok=True)
+        kept = {"settings": dataclasses.asdict(self.settings), "ports": self.ports}
+        write_atomically(self.root / "cloud.json", json.dumps(kept, indent=1))
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fresh.touch(mode=mode)
+    fresh.write_text(text)
+    fresh.replace(path)
+    return path
+
+
+def load(root: Path) -> Site | None:
+    """The cloud that was set up in this folder, or nothing."""
+    try:
+        kept = json.loads((root / "cloud.json").read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise CloudError(
+            f"{root / 'cloud.json'} is damaged ({error}); `kilonova cloud down --wipe` starts afresh"
+        ) from error
+    return Site(root, Settings(**kept["settings"]), kept["ports"], developer_peer())
+
+
+def create(root: Path, settings: Settings) -> Site:
+    """A new cloud in this folder with ports that are free now."""
+    return Site(root, settings, choose_ports(settings.port_offset), developer_peer())
+
+
+def developer_peer() -> Path | None:
+    value = os.environ.get("KILONOVA_CLOUD_NOVA_VENV")
+    return Path(value) if value else None
+
+
+def choose_ports(offset: int) -> dict[str, int]:
+    """The usual ports moved by `offset`; a taken one goes to the next free port above 30000 plus the offset."""
+    chosen: dict[str, int] = {}
+    for name, usual in PORTS.items():
+        port = usual + offset
+        spare = 30000 + offset + usual % 10000
+        while port in chosen.values() or not port_free(port):
+            port, spare = spare, spare + 1
+            if spare > 65535:
+                raise CloudError(f"no free port for {name}; try another --port-offset")
+        chosen[name] = port
+    return chosen
+
+
+def port_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def keystone_auth(site: Site, user: str, project: str = "service") -> dict[str, Any]:
+    """A configuration section with which a service logs in to Keystone."""
+    return {
+        "auth_type": "password",
+        "auth_url": site.url("keystone", "/v3"),
+        "username": user,
+        "password": site.settings.password,
+        "project_name": project,
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+        "region_name": REGION,
+    }
+
+
+def authtoken(site: Site, user: str, service_type: str) -> dict[str, Any]:
+    """The `[keystone_authtoken]` section of a service."""
+    section = keystone_auth(site, user) | {
+        "www_authenticate_uri": site.url("keystone", "/v3"),
+        "service_token_roles": "service",
+        "service_token_roles_required": True,
+        "service_type": service_type,
+    }
+    if site.full:
+        section["memcached_servers"] = f"{LOOPBACK}:{site.ports['memcached']}"
+    return section
