@@ -33,7 +33,8 @@ def required(conf: cfg.ConfigOpts, instance: objects.Instance, image_meta: objec
     """
     if instance.config_drive:
         return True
-    if image_meta.properties.get("img_config_drive", "optional") == "mandatory":
+    properties = image_meta.properties
+    if "img_config_drive" in properties and properties.img_config_drive == "mandatory":
         return True
     return bool(conf.force_config_drive) and not instance.launched_at
 

@@ -1,13 +1,17 @@
 """Config drives: what other tools read from them."""
 
+import datetime
 import shutil
 import subprocess
 import types
 
 import pytest
+from tests.fakes import guests
 
 from kilonova.contract import exceptions
 from kilonova.virt import configdrive
+
+LAUNCHED = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 FILES = {
     "openstack/latest/meta_data.json": b'{"uuid": "u"}',
@@ -66,12 +70,11 @@ def test_unknown_format(tmp_path):
         ("", {"img_config_drive": "mandatory"}, False, None, True),
         ("", {"img_config_drive": "optional"}, False, None, False),
         ("", {}, True, None, True),
-        ("", {}, True, "2026-01-01", False),
-        ("True", {}, False, "2026-01-01", True),
+        ("", {}, True, LAUNCHED, False),
+        ("True", {}, False, LAUNCHED, True),
     ],
 )
 def test_who_gets_a_drive(asked, image, forced, launched, expected):
     conf = types.SimpleNamespace(force_config_drive=forced)
-    instance = types.SimpleNamespace(config_drive=asked, launched_at=launched)
-    meta = types.SimpleNamespace(properties=image)
-    assert configdrive.required(conf, instance, meta) is expected
+    instance = guests.instance(config_drive=asked, launched_at=launched)
+    assert configdrive.required(conf, instance, guests.image(**image)) is expected

@@ -13,7 +13,6 @@ from oslo_config import cfg
 from oslo_utils import strutils
 
 from kilonova.base import clock
-from kilonova.contract import exceptions
 from kilonova.virt import configdrive
 from kilonova.virt.driver import GuestSpec
 from kilonova.virt.hardware.cpu_topology import best_topology
@@ -35,7 +34,7 @@ from kilonova.virt.libvirt import (
 from kilonova.virt.libvirt.config.devices import Channel, Sound
 from kilonova.virt.libvirt.config.disk import IO_LIMITS, Controller, Disk
 from kilonova.virt.libvirt.config.domain import Domain, Kernel, OperatingSystem
-from kilonova.virt.libvirt.config.element import Part, parse
+from kilonova.virt.libvirt.config.element import Part
 from kilonova.virt.libvirt.connection import Connection
 from kilonova.virt.libvirt.paths import InstanceFiles, Layout
 from kilonova.virt.libvirt.qemu_img import supports_direct_io
@@ -120,11 +119,6 @@ class Builder:
             devices=self._devices(guest, shape, sources, name),
         )
 
-    def domain_capabilities(self, arch: str, kind: str | None) -> ET.Element:
-        """What libvirt can do for a machine type."""
-        virt_type = self._conf.libvirt.virt_type
-        return _domain_capabilities(self._connection, arch, kind, virt_type)
-
     @functools.cached_property
     def cache_mode(self) -> str:
         """Past the host's page cache where the file system can: a crash of the host then loses no acknowledged write,
@@ -132,7 +126,7 @@ class Builder:
         return "none" if supports_direct_io(self._layout.instances) else "writeback"
 
     def _os(self, guest: GuestSpec, shape: Shape, existing: ET.Element | None) -> OperatingSystem:
-        capabilities = self.domain_capabilities(shape.arch, shape.machine)
+        capabilities = self._connection.domain_capabilities(shape.arch, shape.machine, self._conf.libvirt.virt_type)
         asked = shape.properties.get("hw_boot_menu", shape.extra_specs.get("hw:boot_menu", False))
         kernel = self._kernel(guest, shape)
         return OperatingSystem(
@@ -234,13 +228,3 @@ def _numbered(made: Sequence[Disk]) -> list[Disk]:
             unit += 1
         found.append(disk)
     return found
-
-
-@functools.lru_cache(maxsize=64)
-def _domain_capabilities(connection: Connection, arch: str, kind: str | None, virt_type: str) -> ET.Element:
-    import libvirt
-
-    try:
-        return parse(connection.get().getDomainCapabilities(None, arch, kind, virt_type, 0))
-    except libvirt.libvirtError as failure:
-        raise exceptions.Invalid(f"The hypervisor has no {virt_type} guests of {arch}/{kind}: {failure}") from failure

@@ -13,6 +13,7 @@ import os_traits
 from oslo_config import cfg
 from oslo_log import log
 
+from kilonova.contract import exceptions
 from kilonova.virt.driver import Inventory, NodeResources
 from kilonova.virt.libvirt import cpu, machine, network
 from kilonova.virt.libvirt.config.element import parse
@@ -97,12 +98,11 @@ class HostFacts:
         return {arch, "i686"} if arch == "x86_64" else {arch}
 
     def _device_capabilities(self, arch: str) -> Iterator[ET.Element]:
-        connection, virt_type = self._connection.get(), self._conf.libvirt.virt_type
         for kind in _PROBED_MACHINES.get(arch, (None,)):
             try:
-                yield parse(connection.getDomainCapabilities(None, arch, kind, virt_type, 0))
-            except libvirt.libvirtError as failure:
-                LOG.info("No capabilities of %s guests on %s/%s: %s", virt_type, arch, kind, failure)
+                yield self._connection.domain_capabilities(arch, kind, self._conf.libvirt.virt_type)
+            except exceptions.Invalid as failure:
+                LOG.info("%s", failure)
 
 
 def _trait(name: str) -> str:

@@ -51,6 +51,7 @@ class Connection:
         self._on_open = on_open
         self._lock = threading.Lock()
         self._connection: libvirt.virConnect | None = None
+        self._domain_capabilities: dict[tuple[str, str | None, str], ET.Element] = {}
 
     def get(self) -> libvirt.virConnect:
         """A connection that answered just now. Raises HypervisorUnavailable."""
@@ -104,6 +105,18 @@ class Connection:
     def capabilities(self) -> ET.Element:
         """What the host is, as libvirt saw it first."""
         return parse(self.get().getCapabilities())
+
+    def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> ET.Element:
+        """What the hypervisor can do for a machine type. Raises Invalid where it has none such."""
+        key = (arch, machine, virt_type)
+        if key not in self._domain_capabilities:
+            try:
+                answer = self.get().getDomainCapabilities(None, arch, machine, virt_type, 0)
+            except libvirt.libvirtError as failure:
+                kind = f"{virt_type} guests of {arch} {machine or ''}".rstrip()
+                raise exceptions.Invalid(f"The hypervisor has no {kind}: {failure}") from failure
+            self._domain_capabilities[key] = parse(answer)
+        return self._domain_capabilities[key]
 
     @functools.cached_property
     def versions(self) -> tuple[int, int]:
