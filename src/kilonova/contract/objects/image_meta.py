@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kilonova.contract.objects import types as t
 from kilonova.contract.objects.base import WireObject, register
+from kilonova.contract.objects.image_form import image_values
 
 
 @register
@@ -33,3 +35,12 @@ class ImageMeta(WireObject):
         "virtual_size": t.Integer(),
         "visibility": t.String(),
     }
+
+    @classmethod
+    def from_dict(cls, image: Mapping[str, Any] | None) -> ImageMeta:
+        """From an image's plain form; unknown keys are passed over."""
+        from kilonova.contract.objects.image_meta_props import ImageMetaProps
+
+        image = image or {}
+        properties = ImageMetaProps.from_dict(image.get("properties") or {})
+        return cls(**image_values(image, cls.fields), properties=properties)

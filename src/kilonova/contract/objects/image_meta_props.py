@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kilonova.contract.objects import types as t
@@ -37,6 +38,7 @@ from kilonova.contract.objects.enums import (
     VMMode,
     WatchdogAction,
 )
+from kilonova.contract.objects.image_form import property_values
 
 
 @register
@@ -183,3 +185,8 @@ class ImageMetaProps(WireObject):
         },
         "hw_vif_model": {"igb": Limit("1.38")},
     }
+
+    @classmethod
+    def from_dict(cls, properties: Mapping[str, Any]) -> ImageMetaProps:
+        """From an image's properties, under present or former names. Raises ValueError for values that do not fit."""
+        return cls(**property_values(properties, cls.fields))
