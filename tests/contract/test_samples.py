@@ -69,6 +69,8 @@ def record_of(shown: dict[str, Any]) -> dict[str, Any]:
     image = shown["image"]
     properties = {f"image_{k}": v for k, v in (image or {}).get("properties", {}).items()}
     attribute = {k.removeprefix("OS-EXT-SRV-ATTR:"): v for k, v in shown.items() if k.startswith("OS-EXT-SRV-ATTR:")}
+    certs = shown.get("trusted_image_certificates")
+    trusted_certs = json.dumps({"nova_object.data": {"ids": certs}}) if certs else None
     vm = {"SHUTOFF": "stopped"}.get(shown["status"], shown["status"].lower())
     return {
         "id": 1,
@@ -79,7 +81,7 @@ def record_of(shown: dict[str, Any]) -> dict[str, Any]:
         "user_id": shown["user_id"],
         "metadata": shown["metadata"],
         "image_ref": image["id"] if image else "",
-        "flavor": json.dumps({"cur": {"nova_object.data": data}}),
+        "extra": {"flavor": json.dumps({"cur": {"nova_object.data": data}}), "trusted_certs": trusted_certs},
         "created_at": when(shown["created"]),
         "updated_at": when(shown["updated"]),
         "access_ip_v4": shown["accessIPv4"] or None,
@@ -106,21 +108,18 @@ def record_of(shown: dict[str, Any]) -> dict[str, Any]:
         "locked_by": "owner" if shown.get("locked") else None,
         "display_description": shown.get("description"),
         "tags": shown.get("tags", []),
-        "trusted_certs": json.dumps({"nova_object.data": {"ids": shown["trusted_image_certificates"]}})
-        if shown.get("trusted_image_certificates")
-        else None,
         "system_metadata": properties | {"locked_reason": shown.get("locked_reason")},
         "fault": shown.get("fault"),
-        "network_info": json.dumps(network_info),
+        "info_cache": {"network_info": json.dumps(network_info)},
+        "volumes": [
+            {"volume_id": v["id"], "delete_on_termination": v.get("delete_on_termination", False)}
+            for v in shown.get("os-extended-volumes:volumes_attached", [])
+        ],
     }
 
 
 def scene_of(shown: dict[str, Any], version: int, record: dict[str, Any]) -> view.Scene:
     links = {link["rel"]: link["href"].partition("/servers/")[0] for link in shown["links"]}
-    volumes = [
-        {"volume_id": v["id"], "delete_on_termination": v.get("delete_on_termination", False)}
-        for v in shown.get("os-extended-volumes:volumes_attached", [])
-    ]
     uuid = shown["id"]
     spec = {name.removeprefix("pinned_"): shown.get(name) for name in ("pinned_availability_zone", "scheduler_hints")}
     return view.Scene(
@@ -133,7 +132,6 @@ def scene_of(shown: dict[str, Any], version: int, record: dict[str, Any]) -> vie
         image_properties=IMAGE_PROPERTIES,
         zones={record["host"]: shown.get("OS-EXT-AZ:availability_zone", "")},
         host_statuses={record["host"]: shown.get("host_status", "")},
-        volumes={uuid: volumes},
         security_groups={uuid: [group["name"] for group in shown.get("security_groups", [])]},
         specs={uuid: spec},
         groups={uuid: shown.get("server_groups", [])},

@@ -46,7 +46,6 @@ class Scene:
     image_properties: frozenset[str] = frozenset()
     zones: Mapping[str, str] = field(default_factory=dict)
     host_statuses: Mapping[str, str] = field(default_factory=dict)
-    volumes: Mapping[str, list[Record]] = field(default_factory=dict)
     security_groups: Mapping[str, list[str]] = field(default_factory=dict)
     specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     groups: Mapping[str, list[str]] = field(default_factory=dict)
@@ -104,7 +103,7 @@ def _image(record: Record, scene: Scene) -> Any:
 
 def flavor_of(record: Record) -> dict[str, Any]:
     """The flavor that a server was made with (the fields of the wire object)."""
-    text = record["flavor"]
+    text = record["extra"]["flavor"]
     if not text:
         return {}
     flavor = _json(text)["cur"]
@@ -133,10 +132,16 @@ def _flavor(record: Record, scene: Scene) -> dict[str, Any]:
 
 def addresses(record: Record, *, extended: bool) -> dict[str, list[dict[str, Any]]]:
     """Addresses by network label from the info cache; none while the server is being built."""
-    text = record["network_info"]
-    if not text or record["vm_state"] == VM.BUILDING:
+    if record["vm_state"] == VM.BUILDING:
         return {}
-    return addresses_of(_json(text), extended=extended)
+    return addresses_of(network_info_of(record), extended=extended)
+
+
+def network_info_of(record: Record) -> list[dict[str, Any]]:
+    """The interfaces of a server as its info cache has them."""
+    cache = record["info_cache"]
+    info: list[dict[str, Any]] = _json(cache["network_info"]) if cache and cache["network_info"] else []
+    return info
 
 
 def addresses_of(network_info: Iterable[Mapping[str, Any]], *, extended: bool) -> dict[str, list[dict[str, Any]]]:
@@ -178,12 +183,11 @@ def _zone(record: Record, scene: Scene) -> str:
 
 def _volumes(record: Record, scene: Scene) -> list[dict[str, Any]]:
     shown = []
-    for device in scene.volumes.get(record["uuid"], ()):
-        if device["volume_id"]:
-            volume = {"id": device["volume_id"]}
-            if scene.version >= 3:
-                volume["delete_on_termination"] = bool(device["delete_on_termination"])
-            shown.append(volume)
+    for device in record["volumes"]:
+        volume = {"id": device["volume_id"]}
+        if scene.version >= 3:
+            volume["delete_on_termination"] = bool(device["delete_on_termination"])
+        shown.append(volume)
     return shown
 
 
@@ -202,7 +206,7 @@ def instance_name(record: Record, template: str) -> str:
 
 
 def _trusted_certs(record: Record, _: Scene) -> list[str] | None:
-    text = record["trusted_certs"]
+    text = record["extra"].get("trusted_certs")
     if not text:
         return None
     certs = _json(text)

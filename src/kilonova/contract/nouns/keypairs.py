@@ -16,7 +16,7 @@ from kilonova.contract.fields import (
     query,
 )
 from kilonova.contract.fields import NAME as ANY_NAME
-from kilonova.contract.microversions import ALL, between, since, until
+from kilonova.contract.microversions import ALL, since, until
 
 INDEX: Final = "os_compute_api:os-keypairs:index"
 CREATE_POLICY: Final = "os_compute_api:os-keypairs:create"
@@ -129,6 +129,3 @@ DELETE: Final = Route(
     query=_OF_USER,
     response=NOTHING,
 )
-
-# The key types before 2.2 are always ssh; from 2.92 keys are only imported.
-GENERATES: Final = between(0, 91)

@@ -26,6 +26,7 @@ from kilonova.wire.http.policy import Policy
 LOG = logging.getLogger(__name__)
 ACCESS = logging.getLogger("kilonova.http.access")
 _JSON: Final = "application/json"
+_NO_CONTENT: Final = 204
 _REQUEST_ID_FORM: Final = re.compile(
     r"^req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE
 )
@@ -245,7 +246,8 @@ def _write(resp: falcon.Response, route: Route, version: int, reply: Reply) -> N
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     if reply.body is None:
-        resp.content_type = _JSON
+        if resp.status_code != _NO_CONTENT:
+            resp.content_type = _JSON
         return
     body = reply.body
     compiled = None if reply.ready else route.compiled.get("response")

@@ -1,0 +1,147 @@
+"""Servers: list, detail, show, update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kilonova.api.paging import Page, page
+from kilonova.api.servers import filters, find, listing, reading, view
+from kilonova.api.services import Services
+from kilonova.contract import exceptions
+from kilonova.contract.nouns import servers as contract
+from kilonova.db.api import instance_groups, instance_mappings, request_specs
+from kilonova.db.cell import instances
+from kilonova.wire.http.call import Binding, Call, Reply
+from kilonova.wire.http.faults import Fault
+
+_PARTIAL_RECORDS_SINCE: Final = 69
+_BRIEF_COLUMNS: Final = ("uuid", "display_name")
+
+
+def index(call: Call[Services]) -> Any:
+    call.authorize(contract.INDEX_POLICY)
+    listed, wanted, partial = _listed(call, contract.ALL_TENANTS_INDEX, (), _BRIEF_COLUMNS)
+    scene = reading.sight(call)
+    entries = [view.unreachable(mapping, scene, detail=False) for mapping in partial]
+    entries += [view.brief(record, scene) for record in listed.records]
+    return _page(call, entries, wanted)
+
+
+def detail(call: Call[Services]) -> Any:
+    call.authorize(contract.DETAIL_POLICY)
+    scene = reading.sight(call)
+    parts = reading.parts(call, host_status=scene.host_status)
+    listed, wanted, partial = _listed(call, contract.ALL_TENANTS_DETAIL, parts, reading.COLUMNS)
+    reading.furnish(call, scene, listed.records, groups=False)
+    entries = [view.unreachable(mapping, scene, detail=True) for mapping in partial]
+    entries += [view.show(record, scene, contract.IN_DETAIL) for record in listed.records]
+    return _page(call, entries, wanted)
+
+
+def _listed(
+    call: Call[Services], all_tenants_rule: str, parts: Any, columns: Any
+) -> tuple[listing.Listed, Page, list[dict[str, Any]]]:
+    """A page of records, and the mappings of servers in cells that do not answer (where they are shown)."""
+    wanted = page(call)
+    given = filters.options(call)
+    order = filters.sort(call)
+    try:
+        asked = filters.filters(call, given, all_tenants_rule)
+    except filters.NothingMatches:
+        return listing.Listed(), wanted, []
+    query = listing.Query(filters=asked, sort=order, page=wanted, parts=parts, columns=columns)
+    listed = listing.servers(call, query)
+    # Where something is asked that only the records know, nothing can be said of those that cannot be read.
+    paged = any(name in call.query for name in ("limit", "marker", "sort_key", "sort_dir"))
+    if not listed.down or call.version < _PARTIAL_RECORDS_SINCE or paged or set(given) - {"all_tenants"}:
+        return listed, wanted, []
+    partial = call.services.cells.api.query(
+        instance_mappings.instance_mapping_list_in_down_cells,
+        listed.down,
+        project_id=asked.get("project_id"),
+        limit=max(wanted.limit - len(listed.records), 0),
+    )
+    return listed, wanted, partial
+
+
+def _page(call: Call[Services], entries: list[dict[str, Any]], wanted: Page) -> Reply:
+    body: dict[str, Any] = {"servers": entries}
+    if wanted.full(len(entries)):
+        body["servers_links"] = [call.next_link(entries[-1]["id"])]
+    return Reply(body, ready=True)
+
+
+def show(call: Call[Services], id: str) -> Reply:
+    try:
+        found = find.server(call, id, reading.parts(call, host_status=call.version >= 16), columns=reading.COLUMNS)
+    except find.Unreachable as lost:
+        return Reply({"server": _unreachable(call, lost.mapping)}, ready=True)
+    return Reply({"server": shown(call, contract.SHOW_POLICY, found.record, contract.SERVER)}, ready=True)
+
+
+def shown(call: Call[Services], rule: str, record: dict[str, Any], shape: Any) -> dict[str, Any]:
+    """One server's document for whoever passes ``rule``."""
+    call.authorize(rule, {"project_id": record["project_id"]})
+    scene = reading.sight(call, record["project_id"])
+    reading.furnish(call, scene, [record], groups=True)
+    return view.show(record, scene, shape)
+
+
+def _unreachable(call: Call[Services], mapping: dict[str, Any]) -> dict[str, Any]:
+    call.authorize(contract.SHOW_POLICY, {"project_id": mapping["project_id"]})
+    if call.version < _PARTIAL_RECORDS_SINCE:
+        raise Fault(500, "The cell of this server does not answer; try again later.")
+    uuid = mapping["instance_uuid"]
+    with call.services.cells.api.read() as tx:
+        row = request_specs.request_spec_get(tx, uuid)
+        groups = instance_groups.instance_group_uuids_by_member(tx, [uuid]) if call.version >= 71 else {}
+    if row is None:
+        raise exceptions.InstanceNotFound(instance_id=uuid)
+    scene = reading.sight(call, mapping["project_id"])
+    scene.groups = groups
+    return view.unreachable_whole(mapping, find.of_request_spec(row, mapping), scene)
+
+
+def update(call: Call[Services], id: str) -> Reply:
+    given = call.body["server"]
+    found = find.server(call, id, reading.parts(call, host_status=call.version >= 75), columns=reading.COLUMNS)
+    record = found.record
+    call.authorize(contract.UPDATE_POLICY, {"project_id": record["project_id"], "user_id": record["user_id"]})
+    values = _changed_columns(given)
+    if found.cell is None:
+        raise Fault(409, f"Server {id} is being scheduled; its record can be changed when it is in a cell.")
+    if "pinned_availability_zone" in given:
+        raise Fault(501, "Not built yet: changing the pinned availability zone is not implemented by this service.")
+    if values:
+        with found.cell.database.write() as tx:
+            instances.instance_update(tx, id, values)
+        record = record | values
+    scene = reading.sight(call, record["project_id"])
+    reading.furnish(call, scene, [record], groups=True)
+    return Reply({"server": view.show(record, scene, contract.UPDATED)}, ready=True)
+
+
+def _changed_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for member, column in (
+        ("accessIPv4", "access_ip_v4"),
+        ("accessIPv6", "access_ip_v6"),
+        ("description", "display_description"),
+        ("hostname", "hostname"),
+    ):
+        if member in given:
+            values[column] = given[member]
+    if "name" in given:
+        values["display_name"] = given["name"].strip()
+    if "OS-DCF:diskConfig" in given:
+        values["auto_disk_config"] = given["OS-DCF:diskConfig"] == "AUTO"
+    return values
+
+
+ROUTES = [
+    Binding(contract.LIST, index),
+    Binding(contract.DETAIL, detail),
+    Binding(contract.SHOW, show),
+    Binding(contract.UPDATE, update),
+]

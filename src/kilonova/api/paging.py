@@ -1,0 +1,34 @@
+"""Pages of lists."""
+
+from dataclasses import dataclass
+
+from kilonova.api.services import Services
+from kilonova.wire.http.call import Call
+from kilonova.wire.http.faults import bad_request
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How many entries are wanted and after which one they start."""
+
+    limit: int
+    marker: str | None
+
+    def full(self, entries: int) -> bool:
+        """Whether as many came as a page holds, so that another page may follow."""
+        return bool(self.limit) and entries == self.limit
+
+
+def page(call: Call[Services]) -> Page:
+    """The page that a request asks for, bounded by ``[api] max_limit``."""
+    most: int = call.services.conf.api.max_limit
+    text = call.last("limit")
+    if text is None:
+        return Page(most, call.last("marker"))
+    try:
+        limit = int(text)
+    except ValueError:
+        raise bad_request("limit must be an integer") from None
+    if limit < 0:
+        raise bad_request("limit must not be negative")
+    return Page(min(limit, most), call.last("marker"))

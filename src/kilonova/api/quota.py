@@ -1,0 +1,172 @@
+"""Limits of projects and users, and what counts against them (the quota driver that counts in the databases)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from oslo_config import cfg
+
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
+from kilonova.db.api import build_requests, instance_mappings, key_pairs, quotas
+from kilonova.db.cell import instances
+from kilonova.db.cells import Cell, CellDown, Cells
+from kilonova.db.engine import Tx
+
+LOG = logging.getLogger(__name__)
+
+UNLIMITED: Final = -1
+OF_SERVERS: Final = ("instances", "cores", "ram")
+# Resources whose option has another name.
+_OPTION_OF: Final[Mapping[str, str]] = {"injected_file_path_bytes": "injected_file_path_length"}
+RESOURCES: Final = (
+    "instances",
+    "cores",
+    "ram",
+    "metadata_items",
+    "injected_files",
+    "injected_file_content_bytes",
+    "injected_file_path_bytes",
+    "key_pairs",
+    "server_groups",
+    "server_group_members",
+)
+
+
+def defaults(conf: cfg.ConfigOpts, of_class: Mapping[str, int]) -> dict[str, int]:
+    """The limits of whoever has none of its own: the default class's, else the configured ones."""
+    return {name: of_class.get(name, conf.quota[_OPTION_OF.get(name, name)]) for name in RESOURCES}
+
+
+def limits(tx: Tx, conf: cfg.ConfigOpts, project_id: str) -> dict[str, int]:
+    """The limits of a project by resource."""
+    return defaults(conf, quotas.quota_class_get(tx)) | _known(quotas.quota_get(tx, project_id))
+
+
+def _known(found: Mapping[str, int]) -> dict[str, int]:
+    return {name: limit for name, limit in found.items() if name in RESOURCES}
+
+
+def limit_of(cells: Cells, conf: cfg.ConfigOpts, project_id: str, resource: str) -> int:
+    """One limit of a project."""
+    with cells.api.read() as tx:
+        return limits(tx, conf, project_id)[resource]
+
+
+def exceeds(limit: int, wanted: int) -> bool:
+    return limit != UNLIMITED and wanted > limit
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """What a project (or a user in it) may still have: limits and use by resource."""
+
+    limits: Mapping[str, int]
+    used: Mapping[str, int]
+
+    def left(self, resource: str) -> float:
+        limit = self.limits[resource]
+        return float("inf") if limit == UNLIMITED else limit - self.used[resource]
+
+    def over(self, wanted: Mapping[str, int]) -> list[str]:
+        """The resources of which more is wanted than is left."""
+        return [name for name, amount in wanted.items() if amount > self.left(name)]
+
+
+def server_headrooms(cells: Cells, conf: cfg.ConfigOpts, context: RequestContext) -> list[Headroom]:
+    """What bounds new servers of the caller: the project's limits, and the user's in it if there are such."""
+    project_id = context.project_id or ""
+    with cells.api.read() as tx:
+        of_project = limits(tx, conf, project_id)
+        of_user = quotas.quota_get_for_user(tx, project_id, context.user_id or "")
+    by_user = {name: of_user[name] for name in OF_SERVERS if name in of_user}
+    user_id = context.user_id if by_user else None
+    used = usage(cells, project_id, user_id)
+    rooms = [Headroom({name: of_project[name] for name in OF_SERVERS}, used["project"])]
+    if by_user:
+        rooms.append(Headroom({name: by_user.get(name, UNLIMITED) for name in OF_SERVERS}, used["user"]))
+    return rooms
+
+
+def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str, dict[str, int]]:
+    """``instances``, ``cores`` and ``ram`` of a ``project``, and of a ``user`` in it if given: records and requests.
+
+    Cells that do not answer are left out: one lost cell must not stop the whole cloud from taking servers.
+    """
+
+    def count(cell: Cell) -> dict[str, dict[str, int]]:
+        with cell.database.read() as tx:
+            return instances.instance_usage(tx, project_id, user_id)
+
+    answers = cells.scatter(count)
+    total = _requested(cells, project_id, user_id)
+    for uuid, answer in answers.items():
+        if isinstance(answer, CellDown):
+            LOG.warning("quota: cell %s does not answer, so its servers are not counted: %s", uuid, answer.reason)
+            continue
+        for scope, used in total.items():
+            for name in OF_SERVERS:
+                used[name] += answer[scope][name]
+    return total
+
+
+def _requested(cells: Cells, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
+    """The use of accepted servers that are in no cell yet."""
+    total = {"project": dict.fromkeys(OF_SERVERS, 0)}
+    if user_id is not None:
+        total["user"] = dict.fromkeys(OF_SERVERS, 0)
+    with cells.api.read() as tx:
+        rows = build_requests.build_request_list(tx, project_id=project_id)
+        mappings = instance_mappings.instance_mapping_list(tx, [row["instance_uuid"] for row in rows]) if rows else []
+    counted_elsewhere = {mapping["instance_uuid"] for mapping in mappings if mapping["cell_id"] is not None}
+    for row in rows:
+        if row["instance_uuid"] in counted_elsewhere:
+            continue
+        data = msgspec.json.decode(row["instance"])["nova_object.data"]
+        for scope, used in total.items():
+            if scope == "project" or data["user_id"] == user_id:
+                used["instances"] += 1
+                used["cores"] += data["vcpus"] or 0
+                used["ram"] += data["memory_mb"] or 0
+    return total
+
+
+def servers_allowed(rooms: Iterable[Headroom], each: Mapping[str, int], low: int, high: int) -> int:
+    """How many servers of that size (``cores``, ``ram``) may be made, between ``low`` and ``high``.
+
+    Raises TooManyInstances when not even ``low`` may.
+    """
+    wanted = {"instances": 1, **each}
+    allowed = high
+    for room in rooms:
+        for name, amount in wanted.items():
+            if amount and room.left(name) != float("inf"):
+                allowed = min(allowed, int(room.left(name) // amount))
+        if allowed < low:
+            raise _too_many(room, wanted, low, high)
+    return allowed
+
+
+def _too_many(room: Headroom, each: Mapping[str, int], low: int, high: int) -> exceptions.TooManyInstances:
+    asked = {name: amount * high for name, amount in each.items()}
+    over = room.over(asked)
+    requested = [f"{low}-{high}" if name == "instances" and low != high else str(asked[name]) for name in over]
+    return exceptions.TooManyInstances(
+        overs=", ".join(over),
+        req=", ".join(requested),
+        used=", ".join(str(room.used[name]) for name in over),
+        allowed=", ".join(str(room.limits[name]) for name in over),
+    )
+
+
+def check_key_pairs(tx: Tx, conf: cfg.ConfigOpts, context: RequestContext, user_id: str, delta: int) -> None:
+    """Raises KeypairLimitExceeded when ``delta`` more key pairs of the user are too many."""
+    project_id = context.project_id or ""
+    limit = limits(tx, conf, project_id)["key_pairs"]
+    own = quotas.quota_get_for_user(tx, project_id, user_id)
+    if exceeds(own.get("key_pairs", limit), key_pairs.key_pair_count(tx, user_id) + delta):
+        raise exceptions.KeypairLimitExceeded()

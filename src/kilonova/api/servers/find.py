@@ -1,0 +1,141 @@
+"""Finding a server: its mapping says whether it is a build request or in which cell its record is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kilonova.api.services import Services
+from kilonova.base import clock
+from kilonova.contract import exceptions
+from kilonova.db.api import build_requests, instance_mappings
+from kilonova.db.cell import instances
+from kilonova.db.cells import Cell, CellDown
+from kilonova.wire.http.call import Call
+
+_json = msgspec.json.Decoder().decode
+_TIMES = ("created_at", "updated_at", "launched_at", "terminated_at", "deleted_at")
+_EXTRA = ("flavor", "trusted_certs")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server's record. ``cell`` is None while it is only a build request; then the record is made of that."""
+
+    record: dict[str, Any]
+    cell: Cell | None
+
+
+class Unreachable(Exception):
+    """The server is in a cell that does not answer. ``mapping`` is its row among the instance mappings."""
+
+    def __init__(self, mapping: dict[str, Any], reason: str) -> None:
+        super().__init__(reason)
+        self.mapping = mapping
+
+
+def server(
+    call: Call[Services], uuid: str, parts: Iterable[str] = (), *, columns: Iterable[str] = instances.COLUMNS
+) -> Found:
+    """The server that the caller may know of. Raises InstanceNotFound, `Unreachable`."""
+    for _ in range(2):
+        mapping = _mapping(call, uuid)
+        if mapping["cell_uuid"] is not None:
+            return _in_cell(call, uuid, mapping, parts, columns)
+        request = call.services.cells.api.query(build_requests.build_request_get, uuid)
+        if request is not None:
+            return Found(_seen(call, of_build_request(request)), None)
+        # Between the two looks the build request may have become a record in a cell.
+    raise exceptions.InstanceNotFound(instance_id=uuid)
+
+
+def _mapping(call: Call[Services], uuid: str) -> dict[str, Any]:
+    mapping = call.services.cells.api.query(instance_mappings.instance_mapping_get, uuid)
+    if mapping is None:
+        raise exceptions.InstanceNotFound(instance_id=uuid)
+    found: dict[str, Any] = _seen(call, mapping)
+    return found
+
+
+def _seen(call: Call[Services], row: dict[str, Any]) -> dict[str, Any]:
+    """A server of another project does not exist for whoever is not an administrator."""
+    if not call.context.is_admin and row["project_id"] != call.context.project_id:
+        raise exceptions.InstanceNotFound(instance_id=row.get("instance_uuid") or row.get("uuid"))
+    return row
+
+
+def _in_cell(
+    call: Call[Services], uuid: str, mapping: dict[str, Any], parts: Iterable[str], columns: Iterable[str]
+) -> Found:
+    cells = call.services.cells
+    cell = cells.cell(mapping["cell_uuid"])
+    wanted = list(parts)
+
+    def read(asked: Cell) -> dict[str, Any] | None:
+        with asked.database.read() as tx:
+            return instances.instance_get(tx, uuid, wanted, columns=columns)
+
+    answer = cells.scatter(read, [cell])[cell.uuid]
+    if isinstance(answer, CellDown):
+        raise Unreachable(mapping, answer.reason)
+    if answer is None:
+        raise exceptions.InstanceNotFound(instance_id=uuid)
+    return Found(answer, cell)
+
+
+def of_build_request(row: dict[str, Any]) -> dict[str, Any]:
+    """A record as a cell would have it, from the instance that a build request carries."""
+    data = _json(row["instance"])["nova_object.data"]
+    record: dict[str, Any] = dict.fromkeys(instances.COLUMNS) | {
+        name: data[name] for name in instances.COLUMNS if name in data
+    }
+    for name in _TIMES:
+        if isinstance(record[name], str):
+            record[name] = clock.naive(clock.parse(record[name]))
+    flavor, certs = data.get("flavor"), data.get("trusted_certs")
+    return record | {
+        "id": None,
+        "uuid": row["instance_uuid"],
+        "project_id": row["project_id"],
+        "deleted": 0,
+        "created_at": record["created_at"] or row["created_at"],
+        "updated_at": record["updated_at"] or row["updated_at"],
+        "metadata": data.get("metadata") or {},
+        "system_metadata": data.get("system_metadata") or {},
+        "tags": _tags(row),
+        "extra": {
+            "flavor": _text({"cur": flavor}) if flavor else None,
+            "trusted_certs": _text(certs) if certs else None,
+        },
+        "info_cache": None,
+        "fault": None,
+        "services": [],
+        "volumes": [],
+    }
+
+
+def _text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _tags(row: dict[str, Any]) -> list[str]:
+    if not row.get("tags"):
+        return []
+    tags = _json(row["tags"])["nova_object.data"]["objects"]
+    return sorted(tag["nova_object.data"]["tag"] for tag in tags)
+
+
+def of_request_spec(row: dict[str, Any], mapping: dict[str, Any]) -> dict[str, Any]:
+    """What a request spec knows of a server whose record cannot be read, as `view.unreachable_whole` takes it."""
+    data = _json(row["spec"])["nova_object.data"]
+    image = (data.get("image") or {}).get("nova_object.data", {})
+    return {
+        "uuid": row["instance_uuid"],
+        "user_id": data.get("user_id") or mapping["user_id"],
+        "image_ref": image.get("id") or "",
+        "extra": {"flavor": _text({"cur": data["flavor"]})},
+        "availability_zone": data.get("availability_zone"),
+    }

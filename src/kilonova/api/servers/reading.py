@@ -1,0 +1,117 @@
+"""What has to be read to show servers: parts of their records, and the scene for a whole page at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kilonova.api import hosts
+from kilonova.api.servers import view
+from kilonova.api.services import Services
+from kilonova.contract import exceptions
+from kilonova.contract.nouns import servers as contract
+from kilonova.contract.objects.image_meta_props import ImageMetaProps
+from kilonova.contract.states import VM
+from kilonova.db.api import instance_groups, request_specs
+from kilonova.db.cell import instances
+from kilonova.wire.http.call import Call
+
+LOG = logging.getLogger(__name__)
+_json = msgspec.json.Decoder().decode
+_LONG_TEXTS: Final = ("key_data", "launched_on")
+COLUMNS: Final = tuple(name for name in instances.COLUMNS if name not in _LONG_TEXTS)
+
+
+def parts(call: Call[Services], *, host_status: bool) -> list[str]:
+    """The parts of a record that the asked version shows."""
+    version = call.version
+    wanted = ["metadata", "info_cache", "flavor", "fault", "volumes"]
+    wanted += ["services"] if host_status else []
+    wanted += ["tags"] if version >= 26 else []
+    wanted += ["trusted_certs"] if version >= 63 else []
+    wanted += ["system_metadata"] if version >= 73 else []
+    return wanted
+
+
+def sight(call: Call[Services], project_id: str | None = None) -> view.Scene:
+    """The scene as far as policy and URL make it; ``project_id`` is that of the one server to be shown."""
+    target = None if project_id is None else {"project_id": project_id}
+    host_status = only_unknown = False
+    if call.version >= 16:
+        host_status = call.allows(contract.HOST_STATUS, target)
+        only_unknown = not host_status and call.allows(contract.HOST_STATUS_UNKNOWN, target)
+    conf = call.services.conf
+    return view.Scene(
+        self_url=call.url(""),
+        bookmark_url=f"{call.root}{call.project}",
+        version=call.version,
+        instance_name_template=conf.instance_name_template,
+        default_zone=conf.default_availability_zone,
+        is_admin=call.context.is_admin,
+        extended=call.allows(contract.EXTENDED_ATTRIBUTES, target),
+        extra_specs=call.version >= 47 and call.allows(contract.FLAVOR_EXTRA_SPECS, target),
+        host_status=host_status or only_unknown,
+        only_unknown_status=only_unknown,
+        image_properties=_known_properties() if call.version >= 98 else frozenset(),
+    )
+
+
+_PROPERTIES: list[frozenset[str]] = []
+
+
+def _known_properties() -> frozenset[str]:
+    if not _PROPERTIES:
+        legacy = getattr(ImageMetaProps, "LEGACY_NAMES", {})
+        _PROPERTIES.append(frozenset(ImageMetaProps.fields) | frozenset(legacy))
+    return _PROPERTIES[0]
+
+
+def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Record], *, groups: bool) -> view.Scene:
+    """Fetch what the records lack: zones, host states, request specs, security groups, ``groups`` if wanted."""
+    uuids = [record["uuid"] for record in records]
+    with call.services.cells.api.read() as tx:
+        scene.zones = hosts.zones(tx, {record["host"] for record in records if record["host"]})
+        if call.version >= 96 and uuids:
+            scene.specs = {row["instance_uuid"]: _spec(row) for row in request_specs.request_spec_list(tx, uuids)}
+        if groups and call.version >= 71 and uuids:
+            scene.groups = instance_groups.instance_group_uuids_by_member(tx, uuids)
+    if scene.host_status:
+        scene.host_statuses = {
+            record["host"]: hosts.status(call.services.conf, record["services"]) for record in records if record["host"]
+        }
+    scene.security_groups = security_groups(call, records)
+    return scene
+
+
+def _spec(row: view.Record) -> dict[str, Any]:
+    data = _json(row["spec"])["nova_object.data"]
+    return {"availability_zone": data.get("availability_zone"), "scheduler_hints": data.get("scheduler_hints")}
+
+
+# ---------------------------------------------------------------- security groups
+
+
+def security_groups(call: Call[Services], records: Sequence[view.Record]) -> dict[str, list[str]]:
+    """Names of the groups of each server's ports; none where Neutron does not answer."""
+    ports = {
+        record["uuid"]: [vif["id"] for vif in view.network_info_of(record)]
+        for record in records
+        if record["vm_state"] != VM.BUILDING and not record["deleted"]
+    }
+    wanted = [port for of_server in ports.values() for port in of_server]
+    if not wanted:
+        return {}
+
+    def ask(missing: list[str]) -> dict[str, list[str]]:
+        found = call.services.clients.neutron.security_groups_for(call.context, missing)
+        return {port: [group.get("name") or group["id"] for group in groups] for port, groups in found.items()}
+
+    try:
+        names = call.services.group_names.get(wanted, ask)
+    except exceptions.NovaException as error:
+        LOG.warning("security groups of %d ports are not shown: %s", len(wanted), error)
+        return {}
+    return {uuid: list(dict.fromkeys(n for port in mine for n in names.get(port, []))) for uuid, mine in ports.items()}
