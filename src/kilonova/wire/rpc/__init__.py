@@ -1,1 +1,1 @@
-"""The bus: oslo.messaging, serializer, clients and servers derived from the method tables."""
+"""The message bus: interfaces as declared in contract.rpc, served and called over oslo.messaging or in memory."""

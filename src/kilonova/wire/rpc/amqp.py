@@ -1,0 +1,159 @@
+"""A message broker, spoken to by oslo.messaging (RabbitMQ and whatever else has a driver)."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import oslo_messaging as messaging
+from oslo_config import cfg
+from oslo_messaging._metrics import client as metrics
+from oslo_messaging._tracing import client as tracing
+from oslo_messaging.rpc import dispatcher
+
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
+from kilonova.wire.rpc import errors, serializer
+from kilonova.wire.rpc.endpoints import Endpoint, Method
+from kilonova.wire.rpc.serializer import Decoder
+from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
+
+
+class AmqpTransport(Transport):
+    """One broker; connections are made when first needed and shared by all threads."""
+
+    def __init__(self, conf: cfg.ConfigOpts, url: str | None, decoder: Decoder) -> None:
+        # oslo.messaging reads these from our configuration but registers them only on its global one.
+        conf.register_opts(metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
+        conf.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
+        self._transport = messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=[])
+        self._serializer = _Serializer(decoder)
+        self._clients: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def call(
+        self, context: RequestContext, to: Address, message: Message, timeout: float, monitor: float | None = None
+    ) -> Any:
+        """See Transport."""
+        client = self._client(to.topic, message)
+        options: dict[str, Any] = {"timeout": timeout} | ({"call_monitor_timeout": monitor} if monitor else {})
+        prepared = client.prepare(server=to.server, version=message.version, **options)
+        try:
+            return prepared.call(context, message.method, **message.args)
+        except messaging.MessagingTimeout as exc:
+            raise errors.RpcTimeout(str(exc)) from None
+        except (messaging.MessageDeliveryFailure, messaging.MessageUndeliverable) as exc:
+            raise errors.RpcUnreachable(str(exc)) from exc
+        except messaging.RemoteError as exc:
+            raise _answered(exc) from None
+        except messaging.RPCDispatcherError as exc:
+            raise errors.RpcUnsupported(str(exc)) from None
+        except (exceptions.NovaException, NotImplementedError):
+            raise
+        except Exception as exc:
+            kind = type(exc).__name__.removesuffix("_Remote")
+            raise errors.RpcRemoteError(kind, str(exc)) from exc
+
+    def cast(self, context: RequestContext, to: Address, message: Message) -> None:
+        """See Transport."""
+        client = self._client(to.topic, message)
+        prepared = client.prepare(server=to.server, version=message.version, fanout=to.fanout or None)
+        try:
+            prepared.cast(context, message.method, **message.args)
+        except (messaging.MessageDeliveryFailure, messaging.MessagingTimeout) as exc:
+            raise errors.RpcUnreachable(str(exc)) from exc
+
+    def server(self, topic: str, name: str, endpoints: Sequence[Endpoint], decoder: Decoder) -> RpcServer:
+        """See Transport."""
+        served = messaging.get_rpc_server(
+            self._transport,
+            messaging.Target(topic=topic, server=name),
+            [_OsloEndpoint(endpoint) for endpoint in endpoints],
+            serializer=_Serializer(decoder),
+            access_policy=dispatcher.DefaultRPCAccessPolicy,
+        )
+        return _AmqpServer(served)
+
+    def close(self) -> None:
+        """See Transport."""
+        self._transport.cleanup()
+
+    def _client(self, topic: str, message: Message) -> Any:
+        major = message.version.partition(".")[0]
+        key = (topic, message.namespace, major)
+        with self._lock:
+            if key not in self._clients:
+                target = messaging.Target(topic=topic, namespace=message.namespace, version=f"{major}.0")
+                self._clients[key] = messaging.get_rpc_client(self._transport, target, serializer=self._serializer)
+            return self._clients[key]
+
+
+class _AmqpServer:
+    def __init__(self, served: Any) -> None:
+        self._served = served
+
+    def start(self) -> None:
+        self._served.start()
+
+    def stop(self) -> None:
+        self._served.stop()
+
+    def wait(self, timeout: float | None = None) -> None:
+        # oslo.messaging can wait for its own lock with a bound, but not for running methods: a thread can.
+        waiting = threading.Thread(target=self._served.wait, name="rpc-wait", daemon=True)
+        waiting.start()
+        waiting.join(timeout)
+
+
+class _Serializer(messaging.Serializer):
+    """Our encoding under oslo.messaging's interface."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+
+    def serialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
+        return serializer.encode(entity)
+
+    def deserialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
+        return self._decoder.decode(ctxt, entity)
+
+    def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
+        return serializer.encode_context(ctxt)
+
+    def deserialize_context(self, ctxt: Mapping[str, Any]) -> RequestContext:
+        return serializer.decode_context(ctxt)
+
+
+class _OsloEndpoint:
+    """An endpoint as oslo.messaging's dispatcher looks at it: a target, and methods as attributes."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.target = messaging.Target(version=endpoint.api.version, namespace=endpoint.api.namespace)
+        for name, method in endpoint.methods.items():
+            setattr(self, name, _answering(method, endpoint.api.served_by_name[name].expected))
+
+
+def _answering(method: Method, expected: tuple[str, ...]) -> Callable[..., Any]:
+    """Exceptions leave under names that peers know; expected ones without a traceback in the log."""
+
+    @functools.wraps(method)
+    def call(ctxt: RequestContext, **kwargs: Any) -> Any:
+        try:
+            return method(ctxt, **kwargs)
+        except Exception as exc:
+            known = errors.for_wire(exc)
+            if type(known).__name__ in expected:
+                raise messaging.ExpectedException from known
+            raise
+
+    return call
+
+
+def _answered(exc: Any) -> Exception:
+    kind, message = str(exc.exc_type), str(exc.value)
+    if kind in ("UnsupportedVersion", "NoSuchMethod"):
+        return errors.RpcUnsupported(message)
+    trace = "".join(exc.traceback) if isinstance(exc.traceback, list) else str(exc.traceback or "")
+    return errors.from_wire(kind, message, trace)

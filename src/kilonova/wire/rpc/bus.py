@@ -1,0 +1,148 @@
+"""The message bus of a service: sends to and serves Nova's interfaces, over a broker or inside the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+from kilonova.contract.context import RequestContext
+from kilonova.contract.rpc import compute, compute_task, conductor, scheduler
+from kilonova.contract.rpc.table import Api
+from kilonova.wire.rpc.endpoints import endpoints
+from kilonova.wire.rpc.serializer import Decoder
+from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
+
+SERVED: Mapping[str, tuple[Api, ...]] = {
+    "compute": (compute.API,),
+    "conductor": (conductor.API, compute_task.API),
+    "scheduler": (scheduler.API,),
+}
+"""What a service of that kind serves on its topic."""
+
+
+class Bus:
+    """One message bus, and by `at` those of other cells.
+
+    `url` is an oslo.messaging URL; None is that of the configuration. `fake://` is a bus inside the process, shared by
+    all who name the same URL there.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts, url: str | None = None) -> None:
+        self.conf = conf
+        _register(conf)
+        self.url = url or conf.transport_url
+        self._decoder = Decoder(self._backport)
+        self._made: Transport | None = None
+        self._others: dict[str, Bus] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def transport(self) -> Transport:
+        """The connection to the bus, made when first needed."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._connect()
+            return self._made
+
+    def at(self, url: str | None) -> Bus:
+        """The bus at another URL (that of a cell); None or our own URL is this one."""
+        if url is None or _name(url) == _name(self.url):
+            return self
+        with self._lock:
+            if url not in self._others:
+                self._others[url] = Bus(self.conf, url)
+            return self._others[url]
+
+    def call(
+        self,
+        context: RequestContext,
+        to: Address,
+        message: Message,
+        timeout: float | None = None,
+        monitor: float | None = None,
+    ) -> Any:
+        """Ask and wait, by default rpc_response_timeout seconds. Errors: see Transport.call."""
+        patience = self.conf.rpc_response_timeout if timeout is None else timeout
+        return self.transport.call(context, to, message, patience, monitor)
+
+    def cast(self, context: RequestContext, to: Address, message: Message) -> None:
+        """Tell, and do not wait. Errors: see Transport.cast."""
+        self.transport.cast(context, to, message)
+
+    def serve(
+        self, api: str, server: str, handlers: Sequence[object], topic: str | None = None, alt: bool = True
+    ) -> RpcServer:
+        """A server of one kind of service ("compute", "conductor", "scheduler") under a server name, not yet started.
+
+        A method `m` of the interface is carried out by the first handler that has it, called as
+        `handler.m(ctxt, **arguments)`. A compute service also serves the topic on which hosts answer each other while
+        they shut down, unless `topic` names another or `alt` is false.
+        """
+        apis = SERVED[api]
+        offered = endpoints(apis, handlers)
+        topics = [topic or apis[0].topic]
+        if alt and topic is None and apis[0].alt_topic:
+            topics.append(apis[0].alt_topic)
+        return _Servers([self.transport.server(t, server, offered, self._decoder) for t in topics])
+
+    def close(self) -> None:
+        """Close the connections of this bus and of those reached through it."""
+        with self._lock:
+            for bus in self._others.values():
+                bus.close()
+            if self._made is not None:
+                self._made.close()
+
+    def _connect(self) -> Transport:
+        if self.url and self.url.partition(":")[0] == "fake":
+            from kilonova.wire.rpc.memory import MemoryTransport
+
+            return MemoryTransport(_name(self.url), self._decoder, self.conf.executor_thread_pool_size)
+
+        from kilonova.wire.rpc.amqp import AmqpTransport
+
+        return AmqpTransport(self.conf, self.url, self._decoder)
+
+    def _backport(self, context: RequestContext, primitive: dict[str, Any], versions: Mapping[str, str]) -> Any:
+        args = {"objinst": primitive, "object_versions": dict(versions)}
+        api = conductor.API
+        message = Message("object_backport_versions", args, "3.0", api.namespace)
+        return self.call(context, Address(api.topic), message)
+
+
+class _Servers:
+    """Several topics served as one."""
+
+    def __init__(self, servers: Sequence[RpcServer]) -> None:
+        self.servers = servers
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+    def wait(self, timeout: float | None = None) -> None:
+        for server in self.servers:
+            server.wait(timeout)
+
+
+def _name(url: str | None) -> str:
+    return (url or "").rstrip("/")
+
+
+def _register(conf: cfg.ConfigOpts) -> None:
+    """Options of oslo.messaging that we read ourselves, and its defaults as Nova's services have them."""
+    import oslo_messaging
+    from oslo_messaging import server as oslo_server
+    from oslo_messaging.rpc import client as oslo_client
+
+    oslo_messaging.set_transport_defaults("nova")
+    oslo_messaging.TransportURL.parse(conf, "fake://")
+    conf.register_opts(oslo_client._client_opts)
+    conf.register_opts(oslo_server._pool_opts)
