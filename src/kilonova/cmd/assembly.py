@@ -1,0 +1,126 @@
+"""Puts the rooms together: what a process of each kind consists of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from kilonova.clients.bundle import Clients
+from kilonova.wire.rpc.bus import Bus
+
+if TYPE_CHECKING:
+    from kilonova.cmd.process import Service
+    from kilonova.db.cells import Cells
+
+
+@dataclasses.dataclass
+class Parts:
+    """What the services of one process share; each is made when first used."""
+
+    conf: cfg.ConfigOpts
+
+    @functools.cached_property
+    def bus(self) -> Bus:
+        return Bus(self.conf)
+
+    @functools.cached_property
+    def clients(self) -> Clients:
+        return Clients.from_conf(self.conf)
+
+    @functools.cached_property
+    def cells(self) -> Cells:
+        from kilonova.db.cells import Cells
+
+        return Cells(self.conf)
+
+    def close(self) -> None:
+        """Connections to the bus and to databases."""
+        made = vars(self)
+        if "bus" in made:
+            self.bus.close()
+        if "cells" in made:
+            self.cells.dispose()
+
+
+def api(parts: Parts) -> Any:
+    """The compute API as a WSGI application."""
+    from kilonova.api.app import make_app
+
+    return make_app(parts.conf, parts.cells, parts.bus, parts.clients)
+
+
+def metadata(parts: Parts) -> Any:
+    """The metadata service as a WSGI application."""
+    from kilonova.metadata.app import make_app
+
+    return make_app(parts.conf, parts.cells, parts.clients)
+
+
+def api_server(parts: Parts) -> Service:
+    from kilonova.wire.http.server import serve
+
+    conf = parts.conf
+    return serve(api(parts), conf.osapi_compute_listen, conf.osapi_compute_listen_port, conf.kilonova.api_threads)
+
+
+def metadata_server(parts: Parts) -> Service:
+    from kilonova.wire.http.server import serve
+
+    conf = parts.conf
+    return serve(metadata(parts), conf.metadata_listen, conf.metadata_listen_port, conf.kilonova.metadata_threads)
+
+
+def scheduler(parts: Parts) -> Service:
+    from kilonova.scheduler.service import Service
+
+    return Service(parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host)
+
+
+def conductor(parts: Parts, alone: bool = True) -> list[Service]:
+    """The conductor and its repair loops. `alone`: it has the process to itself."""
+    from kilonova.conductor import service
+    from kilonova.reconcile.control import loops
+
+    on_lapse = service.die if alone else service.fence
+    made = service.Service(parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse)
+    return [made, loops.make(made.world)] if parts.cells.has_api else [made]
+
+
+def computes(parts: Parts) -> list[Service]:
+    """One agent for each host that the process stands for."""
+    hosts: list[str] = parts.conf.kilonova.hosts or [parts.conf.host]
+    root = pathlib.Path(parts.conf.state_path)
+    return [compute(parts, host, root / host if parts.conf.kilonova.hosts else root) for host in hosts]
+
+
+def compute(parts: Parts, host: str, state_path: pathlib.Path, **options: Any) -> Service:
+    """The agent of one host."""
+    from kilonova.compute import service
+    from kilonova.metadata.configdrive import Documents
+    from kilonova.reconcile.host import loops
+
+    return service.make(
+        parts.conf,
+        parts.bus,
+        host,
+        parts.clients,
+        state_path,
+        documents=Documents(parts.conf),
+        loops=loops.make,
+        **options,
+    )
+
+
+def whole(parts: Parts) -> list[Callable[[], list[Service]]]:
+    """Every service, in the order in which they need one another; each made when those before it run."""
+    return [
+        lambda: conductor(parts, alone=False),
+        lambda: [scheduler(parts)],
+        lambda: computes(parts),
+        lambda: [api_server(parts), metadata_server(parts)],
+    ]

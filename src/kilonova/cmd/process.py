@@ -1,0 +1,61 @@
+"""What every service process does: read the configuration, start, wait for a signal, end in order."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from oslo_config import cfg
+
+from kilonova import conf as configuration
+from kilonova.base import log
+from kilonova.base.shutdown import Phase, Shutdown
+
+LOG = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """A part of a process. `stop` returns within a time of its own that is shorter than the process's."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+
+def configure(prog: str, argv: Sequence[str] | None = None) -> cfg.ConfigOpts:
+    """The configuration of a process, logging included."""
+    conf = configuration.load(sys.argv[1:] if argv is None else argv, prog)
+    log.setup(conf)
+    # Libraries warn about their own future on every start; an operator can do nothing about it.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    return conf
+
+
+def run(conf: cfg.ConfigOpts, services: Sequence[Service], closing: Sequence[Callable[[], object]] = ()) -> int:
+    """Start the services in order, wait for SIGTERM or SIGINT, stop them in reverse order, then close.
+
+    A service that fails to start ends the process, after those already started.
+    """
+    shutdown = Shutdown(conf.graceful_shutdown_timeout)
+    shutdown.on_signals()
+    started: list[Service] = []
+    code = 0
+    try:
+        for service in services:
+            service.start()
+            started.append(service)
+    except Exception:
+        LOG.exception("%s does not start", type(service).__module__)
+        code = 1
+    else:
+        LOG.info("ready")
+        shutdown.wait()
+    for service in reversed(started):
+        shutdown.on(Phase.DRAIN, type(service).__module__, lambda left, one=service: one.stop())  # type: ignore[misc]
+    for close in closing:
+        shutdown.on(Phase.CLOSE, getattr(close, "__qualname__", "close"), lambda left, one=close: one())  # type: ignore[misc]
+    shutdown.run()
+    return code

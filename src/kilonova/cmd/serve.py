@@ -1,0 +1,38 @@
+"""kilonova serve: API, metadata, scheduler, conductor and compute in one process."""
+
+import sys
+from collections.abc import Sequence
+
+from kilonova.cmd import assembly, process
+
+
+class Whole:
+    """All services as one; those that are needed start first and stop last."""
+
+    def __init__(self, parts: assembly.Parts) -> None:
+        self._parts = parts
+        self._running: list[process.Service] = []
+
+    def start(self) -> None:
+        """Raises what the first service raises that does not start; those before it are stopped."""
+        try:
+            for make in assembly.whole(self._parts):
+                for service in make():
+                    service.start()
+                    self._running.append(service)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        while self._running:
+            self._running.pop().stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parts = assembly.Parts(process.configure("kilonova serve", argv))
+    return process.run(parts.conf, [Whole(parts)], [parts.close])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
