@@ -30,6 +30,9 @@ T = TypeVar("T")
 Tx = sa.Connection
 """An open transaction; opaque to other rooms."""
 
+DatabaseError = sa.exc.DBAPIError
+"""What the database itself refuses or fails at, for rooms that may not know SQLAlchemy."""
+
 SQLITE_BUSY_SECONDS = 30
 _WRITE = "kilonova_write"
 

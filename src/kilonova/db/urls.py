@@ -35,3 +35,9 @@ def shown(url: str) -> str:
         return sa.make_url(url).render_as_string(hide_password=True)
     except sa.exc.ArgumentError:
         return url
+
+
+def with_suffix(url: str, suffix: str) -> str:
+    """The URL of the database of the same server whose name has the suffix."""
+    parsed = sa.make_url(url)
+    return text(parsed.set(database=f"{parsed.database}{suffix}"))

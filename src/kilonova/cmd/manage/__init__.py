@@ -1,1 +1,82 @@
-"""nova-manage, one file per command."""
+"""`nova-manage CATEGORY ACTION`: databases and cells."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+if TYPE_CHECKING:
+    from kilonova.cmd.manage.actions import Action
+
+NOT_BUILT = {
+    "db": ("archive_deleted_rows", "purge", "online_data_migrations", "ironic_compute_node_move"),
+    "placement": ("heal_allocations", "sync_aggregates", "audit"),
+    "volume_attachment": ("show", "refresh", "get_connector"),
+    "libvirt": ("get_machine_type", "update_machine_type", "list_unset_machine_type"),
+    "image_property": ("show", "set"),
+    "limits": ("migrate_to_unified_limits",),
+}
+
+_HELP = {
+    "api_db": "the API database",
+    "db": "the cell databases",
+    "cell_v2": "cells, and what is in which",
+    "placement": "allocations in Placement",
+    "volume_attachment": "volumes of servers",
+    "libvirt": "machine types of servers",
+    "image_property": "image properties recorded with servers",
+    "limits": "quota limits",
+    "version": "the version of this program",
+}
+
+
+def actions() -> Iterator[Action]:
+    """Every action."""
+    from kilonova.cmd.manage import cell_hosts, cell_instances, cell_setup, cells, schema
+    from kilonova.cmd.manage.actions import not_built
+
+    for module in (schema, cell_setup, cells, cell_hosts, cell_instances):
+        yield from module.ACTIONS
+    for category, names in NOT_BUILT.items():
+        for name in names:
+            yield not_built(category, name)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one action; its exit code, or 255 when something unforeseen happened."""
+    from kilonova import __version__, conf
+    from kilonova.base import log
+    from kilonova.cmd.manage.session import Session
+
+    options = conf.new()
+    # oslo.messaging owns this option; here there is no bus, only its URL.
+    options.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
+    options.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
+    conf.load(sys.argv[1:] if argv is None else argv, "nova-manage", options)
+    log.setup(options)
+    parsed = options.category
+    if parsed.name == "version":
+        print(__version__)
+        return 0
+    try:
+        return int(parsed.action.call(Session(options), parsed))
+    except Exception as exc:
+        # The operator gets one line, and the traceback with --debug.
+        print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
+        logging.getLogger(__name__).debug("action failed", exc_info=True)
+        return 255
+
+
+def _declare(subparsers: Any) -> None:
+    categories: dict[str, Any] = {}
+    for action in actions():
+        if action.category not in categories:
+            parser: argparse.ArgumentParser = subparsers.add_parser(action.category, help=_HELP[action.category])
+            categories[action.category] = parser.add_subparsers(dest="action_name", required=True)
+        action.add_parser(categories[action.category])
+    subparsers.add_parser("version", help=_HELP["version"])

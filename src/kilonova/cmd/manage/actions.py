@@ -1,0 +1,89 @@
+"""What an action of nova-manage is: its words, its arguments, what runs it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kilonova.cmd.manage.session import Session
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """One argument: its flags (one word without dashes: a positional) and argparse's settings."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+    @property
+    def dest(self) -> str:
+        """The parameter of the function that takes the value."""
+        return str(self.settings.get("dest") or self.flags[-1].lstrip("-").replace("-", "_"))
+
+
+def argument(*flags: str, **settings: Any) -> Argument:
+    return Argument(flags, settings)
+
+
+def switch(*flags: str, **settings: Any) -> Argument:
+    return Argument(flags, {"action": "store_true", "default": False, **settings})
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """`nova-manage CATEGORY NAME`. `run(session, **arguments)` returns the exit code; `exit_codes` explains them."""
+
+    category: str
+    name: str
+    help: str
+    run: Callable[..., int]
+    arguments: Sequence[Argument] = ()
+    exit_codes: dict[int, str] = dataclasses.field(default_factory=dict)
+    takes_anything: bool = False
+
+    def add_parser(self, subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+        """Declare the action's words on the command line."""
+        if self.takes_anything:
+            # No word starts with this prefix, so options are taken as words.
+            parser = subparsers.add_parser(self.name, help=self.help, add_help=False, prefix_chars="\0")
+            parser.add_argument("rest", nargs="*")
+            parser.set_defaults(action=self)
+            return
+        codes = "\n".join(f"  {code}  {meaning}" for code, meaning in self.exit_codes.items())
+        parser = subparsers.add_parser(
+            self.name,
+            help=self.help,
+            description=self.help,
+            epilog=f"exit codes:\n{codes}" if codes else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        for one in self.arguments:
+            settings = dict(one.settings)
+            positional = not one.flags[0].startswith("-")
+            # The prefix keeps an argument called `name` apart from the name of the sub-command.
+            settings["dest"] = f"arg_{one.dest}"
+            if positional:
+                settings.setdefault("metavar", one.flags[0].upper())
+                parser.add_argument(**settings)
+            else:
+                parser.add_argument(*one.flags, **settings)
+        parser.set_defaults(action=self)
+
+    def call(self, session: Session, parsed: Any) -> int:
+        """Run with the arguments of the command line."""
+        return self.run(session, **{one.dest: getattr(parsed, f"arg_{one.dest}") for one in self.arguments})
+
+
+def not_built(category: str, name: str) -> Action:
+    """An action of Nova's that does not exist here yet."""
+
+    def run(session: Session) -> int:
+        session.say(f"nova-manage {category} {name} is not built yet; nothing was done.")
+        return 1
+
+    return Action(category, name, "Not built yet.", run, takes_anything=True)
