@@ -17,12 +17,20 @@ def _rows(tx: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Row]:
     return list(tx.execute(hydrate.select_alive(TABLE, *conditions).order_by(TABLE.c.id)).mappings())
 
 
+def _filled(vif: objects.VirtualInterface, row: Row) -> objects.VirtualInterface:
+    """Neutron's ports have no network number; the column makes addresses unique by adding the port's id to them."""
+    hydrate.fill(vif, row, skip=() if row["network_id"] else ("network_id",))
+    vif.address = vif.address.partition("/")[0] if vif.address else vif.address
+    vif.obj_reset_changes()
+    return vif
+
+
 def _first(rows: list[Row]) -> objects.VirtualInterface | None:
-    return hydrate.fill(objects.VirtualInterface(), rows[0]) if rows else None
+    return _filled(objects.VirtualInterface(), rows[0]) if rows else None
 
 
 def _list(rows: Iterable[Row]) -> objects.VirtualInterfaceList:
-    return objects.VirtualInterfaceList(objects=[hydrate.fill(objects.VirtualInterface(), row) for row in rows])
+    return objects.VirtualInterfaceList(objects=[_filled(objects.VirtualInterface(), row) for row in rows])
 
 
 def create(tx: sa.Connection, ctxt: Any, vif: objects.VirtualInterface) -> None:
@@ -33,13 +41,13 @@ def create(tx: sa.Connection, ctxt: Any, vif: objects.VirtualInterface) -> None:
         row = hydrate.insert(tx, TABLE, hydrate.changed_columns(vif, TABLE))
     except sa.exc.IntegrityError as err:
         raise exceptions.VirtualInterfaceCreateException from err
-    hydrate.fill(vif, row)
+    _filled(vif, row)
 
 
 def save(tx: sa.Connection, ctxt: Any, vif: objects.VirtualInterface) -> None:
     if values := hydrate.changed_columns(vif, TABLE, skip={"id"}):
         tx.execute(sa.update(TABLE).where(TABLE.c.id == vif.id).values(**values))
-    hydrate.fill(vif, tx.execute(sa.select(TABLE).where(TABLE.c.id == vif.id)).mappings().one())
+    _filled(vif, tx.execute(sa.select(TABLE).where(TABLE.c.id == vif.id)).mappings().one())
 
 
 def destroy(tx: sa.Connection, ctxt: Any, vif: objects.VirtualInterface) -> None:

@@ -1,0 +1,102 @@
+"""What the parts of one host's agent share. Made by `service.make`; nothing in it is global."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from oslo_config import cfg
+
+from kilonova.base.periodic import Periodic
+from kilonova.compute.events import ExternalEvents
+from kilonova.compute.journal.book import Book
+from kilonova.compute.lanes import Lanes
+from kilonova.compute.store import Store
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.contract.states import Power
+from kilonova.virt.driver import Driver, GuestEvent
+
+if TYPE_CHECKING:
+    from kilonova.clients.bundle import Clients
+    from kilonova.compute.resources import Tracker
+    from kilonova.wire.rpc.clients import ComputeTaskClient, SchedulerClient
+
+LOG = logging.getLogger(__name__)
+
+
+class Documents(Protocol):
+    """Makes what a guest reads about itself from its config drive."""
+
+    def files(
+        self,
+        instance: objects.Instance,
+        network_info: Sequence[Mapping[str, Any]],
+        injected_files: Sequence[tuple[str, bytes]] = (),
+        admin_password: str | None = None,
+        security_groups: Sequence[str] | None = None,
+    ) -> Mapping[str, bytes]: ...
+
+
+class Loop(Protocol):
+    """A repair loop of the host. `spacing` in seconds, below 0 it does not run by itself."""
+
+    name: str
+    spacing: float
+
+    def run(self) -> object: ...
+
+    def on_guest_event(self, event: GuestEvent) -> None:
+        """Something happened to a guest; called for every event, from the driver's thread."""
+
+
+Loops = Callable[["Agent"], Sequence[Loop]]
+
+
+@dataclasses.dataclass
+class Agent:
+    """One host: its record, its hypervisor, its neighbours."""
+
+    conf: cfg.ConfigOpts
+    host: str
+    state_path: pathlib.Path
+    store: Store
+    driver: Driver
+    clients: Clients
+    tracker: Tracker
+    events: ExternalEvents
+    lanes: Lanes
+    journal: Book
+    conductor: ComputeTaskClient
+    scheduler: SchedulerClient
+    documents: Documents | None = None
+    timers: Periodic = dataclasses.field(default_factory=lambda: Periodic("compute"))
+
+    def power_state(self, instance: objects.Instance) -> int:
+        """What the hypervisor says of the guest; PENDING where it knows none."""
+        try:
+            return self.driver.guest(instance.uuid).power_state
+        except exceptions.InstanceNotFound:
+            return Power.PENDING
+
+    def tell_schedulers(self, ctxt: RequestContext, *instances: objects.Instance) -> None:
+        """The instances are here now, or changed."""
+        if self._tells and instances:
+            info = objects.InstanceList(objects=list(instances))
+            self.scheduler.update_instance_info(ctxt.elevated(), host_name=self.host, instance_info=info)
+
+    def forget_at_schedulers(self, ctxt: RequestContext, uuid: str) -> None:
+        if self._tells:
+            self.scheduler.delete_instance_info(ctxt.elevated(), host_name=self.host, instance_uuid=uuid)
+
+    def list_for_schedulers(self, ctxt: RequestContext, uuids: Sequence[str]) -> None:
+        """So that schedulers that missed something notice."""
+        if self._tells:
+            self.scheduler.sync_instance_info(ctxt.elevated(), host_name=self.host, instance_uuids=list(uuids))
+
+    @property
+    def _tells(self) -> bool:
+        return bool(self.conf.filter_scheduler.track_instance_changes)

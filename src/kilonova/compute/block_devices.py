@@ -1,0 +1,206 @@
+"""An instance's disks: from the records to what a driver takes, and the volumes' attachments in between."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.virt.driver import BlockDevices, LocalDisk, Volume
+from kilonova.virt.hardware import disk_names
+
+if TYPE_CHECKING:
+    from kilonova.compute.agent import Agent
+
+LOG = logging.getLogger(__name__)
+
+Mapping_ = objects.BlockDeviceMapping
+
+
+def is_volume(mapping: Mapping_) -> bool:
+    return mapping.destination_type == "volume"
+
+
+def is_swap(mapping: Mapping_) -> bool:
+    return mapping.source_type == "blank" and mapping.destination_type == "local" and mapping.guest_format == "swap"
+
+
+def is_ephemeral(mapping: Mapping_) -> bool:
+    return mapping.source_type == "blank" and mapping.destination_type == "local" and mapping.guest_format != "swap"
+
+
+def assemble(instance: objects.Instance, mappings: Iterable[Mapping_]) -> BlockDevices:
+    """What a driver needs of the records; volumes that were never connected to a host are left out."""
+    volumes, ephemerals, swap = [], [], None
+    for mapping in mappings:
+        if is_volume(mapping):
+            if mapping.connection_info:
+                volumes.append(_volume(mapping))
+        elif is_swap(mapping):
+            swap = _local(mapping)
+        elif is_ephemeral(mapping):
+            ephemerals.append(_local(mapping))
+    return BlockDevices(instance.root_device_name, tuple(volumes), tuple(ephemerals), swap)
+
+
+def _volume(mapping: Mapping_) -> Volume:
+    return Volume(
+        volume_id=mapping.volume_id,
+        attachment_id=mapping.get("attachment_id"),
+        connection_info=json.loads(mapping.connection_info),
+        mount_device=mapping.device_name,
+        boot_index=mapping.boot_index,
+        disk_bus=mapping.disk_bus,
+        device_type=mapping.device_type,
+        delete_on_termination=mapping.delete_on_termination,
+        tag=mapping.get("tag"),
+    )
+
+
+def _local(mapping: Mapping_) -> LocalDisk:
+    return LocalDisk(
+        size=mapping.volume_size or 0,
+        device_name=mapping.device_name,
+        disk_bus=mapping.disk_bus,
+        format=mapping.guest_format,
+        tag=mapping.get("tag"),
+    )
+
+
+def name_devices(instance: objects.Instance, mappings: Sequence[Mapping_], bus: str | None) -> None:
+    """Give the root disk and every mapping a device name that has none yet; the caller saves what changed.
+
+    Local disks come before volumes. `bus`: the image's disk bus, which decides the names' prefix.
+    """
+    root = next((m for m in mappings if m.boot_index == 0), None)
+    name = instance.root_device_name or (root.device_name if root is not None else None)
+    instance.root_device_name = name = name or disk_names.first(bus)
+    if root is not None and root.device_name != name:
+        root.device_name = name
+    taken = {name, *(m.device_name for m in mappings if m.device_name)}
+    for mapping in sorted((m for m in mappings if m is not root and not m.device_name), key=_rank):
+        mapping.device_name = disk_names.following(name, taken)
+        taken.add(mapping.device_name)
+    instance.default_ephemeral_device = _name_of(mappings, is_ephemeral) or instance.default_ephemeral_device
+    instance.default_swap_device = _name_of(mappings, is_swap) or instance.default_swap_device
+
+
+def _rank(mapping: Mapping_) -> int:
+    return 0 if is_ephemeral(mapping) else 1 if is_swap(mapping) else 2
+
+
+def _name_of(mappings: Sequence[Mapping_], kind: Any) -> str | None:
+    return next((m.device_name for m in mappings if kind(m)), None)
+
+
+@dataclasses.dataclass
+class Attacher:
+    """Gets an instance's volumes ready for its first boot on this host."""
+
+    agent: Agent
+    ctxt: RequestContext
+    instance: objects.Instance
+
+    def attach_all(self, mappings: Sequence[Mapping_]) -> None:
+        """Create volumes that are to be made, export all to this host, and record how they are reached."""
+        store = self.agent.store
+        for mapping in mappings:
+            if is_volume(mapping):
+                self._attach(mapping)
+            if mapping.obj_what_changed():
+                store.act(self.ctxt, mapping, "save")
+
+    def _attach(self, mapping: Mapping_) -> None:
+        cinder, ctxt = self.agent.clients.cinder, self.ctxt
+        if mapping.volume_id is None:
+            self._create(mapping)
+        if mapping.get("attachment_id") is None:
+            made = cinder.attachment_create(ctxt, mapping.volume_id, self.instance.uuid)
+            mapping.attachment_id = made["id"]
+            self.agent.store.act(ctxt, mapping, "save")
+        connector = self.agent.driver.volume_connector(self.instance)
+        attachment = cinder.attachment_update(ctxt, mapping.attachment_id, connector, mapping.device_name)
+        mapping.connection_info = json.dumps(connection_of(attachment, mapping))
+        self.agent.store.act(ctxt, mapping, "save")
+        cinder.attachment_complete(ctxt, mapping.attachment_id)
+
+    def _create(self, mapping: Mapping_) -> None:
+        cinder = self.agent.clients.cinder
+        source = {"image": ("imageRef", mapping.image_id), "snapshot": ("snapshot_id", mapping.snapshot_id)}
+        more = dict([source[mapping.source_type]]) if mapping.source_type in source else {}
+        name = f"{self.instance.uuid}-blank-vol" if mapping.source_type == "blank" else ""
+        size = mapping.volume_size or self._size_of(mapping)
+        volume = cinder.volume_create(self.ctxt, size, name, volume_type=mapping.get("volume_type"), **more)
+        # Recorded before it is waited for: a deleted or restarted build must find it.
+        mapping.volume_id, mapping.volume_size = volume["id"], volume["size"]
+        self.agent.store.act(self.ctxt, mapping, "save")
+        self._await(volume["id"])
+
+    def _size_of(self, mapping: Mapping_) -> int:
+        if mapping.snapshot_id:
+            return int(self.agent.clients.cinder.snapshot_show(self.ctxt, mapping.snapshot_id)["volume_size"])
+        raise exceptions.InvalidBDM(f"a volume from {mapping.source_type} needs a size")
+
+    def _await(self, volume_id: str) -> None:
+        conf = self.agent.conf
+        began = time.monotonic()
+        for attempt in range(conf.block_device_allocate_retries + 1):
+            volume = self.agent.clients.cinder.volume_show(self.ctxt, volume_id)
+            if volume["status"] == "available":
+                return
+            if volume["status"] not in ("creating", "downloading"):
+                break
+            if attempt < conf.block_device_allocate_retries:
+                time.sleep(conf.block_device_allocate_retries_interval)
+        raise exceptions.VolumeNotCreated(
+            volume_id=volume_id,
+            seconds=int(time.monotonic() - began),
+            attempts=attempt + 1,
+            volume_status=volume["status"],
+        )
+
+
+def connection_of(attachment: Mapping[str, Any], mapping: Mapping_) -> dict[str, Any]:
+    """The connection info as it is kept: with the volume's serial, which guests see as the disk's."""
+    info = dict(attachment["connection_info"])
+    info.setdefault("serial", mapping.volume_id)
+    info["status"] = "reserved"
+    return info
+
+
+def release_all(agent: Agent, ctxt: RequestContext, mappings: Iterable[Mapping_]) -> list[Exception]:
+    """Delete the attachments and the volumes that go with their server. Tries all; returns what went wrong."""
+    errors: list[Exception] = []
+    for mapping in mappings:
+        if is_volume(mapping) and mapping.volume_id:
+            _release(agent, ctxt, mapping, errors)
+    return errors
+
+
+def _release(agent: Agent, ctxt: RequestContext, mapping: Mapping_, errors: list[Exception]) -> None:
+    cinder = agent.clients.cinder
+    try:
+        if mapping.get("attachment_id"):
+            cinder.attachment_delete(ctxt, mapping.attachment_id)
+        if mapping.delete_on_termination:
+            cinder.volume_delete(ctxt, mapping.volume_id)
+    except exceptions.VolumeNotFound:
+        LOG.debug("volume %s is gone already", mapping.volume_id)
+    except Exception as exc:  # noqa: BLE001 - the other volumes must be tried; the caller decides
+        LOG.warning("volume %s of instance %s could not be released: %s", mapping.volume_id, mapping.instance_uuid, exc)
+        errors.append(exc)
+
+
+def renew_all(agent: Agent, ctxt: RequestContext, instance: objects.Instance, mappings: Iterable[Mapping_]) -> None:
+    """Swap attachments that know this host for fresh reservations, so that another host can take the volumes."""
+    for mapping in mappings:
+        if is_volume(mapping) and mapping.volume_id and mapping.get("attachment_id"):
+            agent.clients.cinder.attachment_delete(ctxt, mapping.attachment_id)
+            made = agent.clients.cinder.attachment_create(ctxt, mapping.volume_id, instance.uuid)
+            mapping.attachment_id, mapping.connection_info = made["id"], None
+            agent.store.act(ctxt, mapping, "save")

@@ -1,0 +1,107 @@
+"""External events: a job announces what it will wait for, other services report it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from kilonova.base import clock
+from kilonova.contract import exceptions
+
+LOG = logging.getLogger(__name__)
+
+COMPLETED, FAILED, CANCELLED = "completed", "failed", "cancelled"
+Pair = tuple[str, str]
+
+
+@dataclasses.dataclass(eq=False)
+class _Wait:
+    missing: set[Pair]
+    verdict: str | None = None
+    """FAILED or CANCELLED with the event that brought it; None while all is well."""
+    cause: Pair | None = None
+
+
+class ExternalEvents:
+    """Implements `virt.driver.EventWaiter`. Thread-safe; an event may arrive while the body still runs."""
+
+    def __init__(self, cancelled: Callable[[], Exception]) -> None:
+        """`cancelled` makes what a waiter raises when its instance is to be deleted."""
+        self._waits: dict[str, list[_Wait]] = {}
+        self._refused: set[str] = set()
+        self._changed = threading.Condition()
+        self._cancelled = cancelled
+
+    @contextlib.contextmanager
+    def expect(self, uuid: str, events: Iterable[Pair], timeout: float) -> Iterator[None]:
+        """Register, run the body, wait up to `timeout` seconds for all of (name, tag).
+
+        Raises VirtualInterfaceCreateException when one is reported failed or does not come.
+        """
+        wait = _Wait(set(events))
+        with self._changed:
+            if uuid in self._refused:
+                raise self._cancelled()
+            self._waits.setdefault(uuid, []).append(wait)
+        try:
+            yield
+            self._wait(uuid, wait, timeout)
+        finally:
+            self._forget(uuid, wait)
+
+    def deliver(self, uuid: str, name: str, tag: str, status: str) -> bool:
+        """Hand an event to whoever waits for it; False when nobody does."""
+        pair = (name, tag)
+        with self._changed:
+            takers = [w for w in self._waits.get(uuid, ()) if pair in w.missing]
+            for wait in takers:
+                wait.missing.discard(pair)
+                if status == FAILED:
+                    wait.verdict, wait.cause = FAILED, pair
+            self._changed.notify_all()
+        return bool(takers)
+
+    def refuse(self, uuid: str) -> None:
+        """End all waits of the instance at once, and those that would begin until `allow`."""
+        with self._changed:
+            self._refused.add(uuid)
+            for wait in self._waits.get(uuid, ()):
+                wait.verdict = CANCELLED
+            self._changed.notify_all()
+
+    def allow(self, uuid: str) -> None:
+        with self._changed:
+            self._refused.discard(uuid)
+
+    def close(self) -> None:
+        """The agent ends: let all waits end."""
+        for uuid in list(self._waits):
+            self.refuse(uuid)
+
+    def _wait(self, uuid: str, wait: _Wait, timeout: float) -> None:
+        deadline = clock.monotonic() + timeout
+        with self._changed:
+            while wait.missing and wait.verdict is None:
+                left = deadline - clock.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            verdict, missing = wait.verdict, sorted(wait.missing)
+        if verdict == CANCELLED:
+            raise self._cancelled()
+        if verdict == FAILED:
+            LOG.error("instance %s: event %s was reported as failed", uuid, wait.cause)
+        elif missing:
+            LOG.error("instance %s: events %s did not come within %s s", uuid, missing, timeout)
+        if verdict or missing:
+            raise exceptions.VirtualInterfaceCreateException
+
+    def _forget(self, uuid: str, wait: _Wait) -> None:
+        with self._changed:
+            waits = self._waits[uuid]
+            waits.remove(wait)
+            if not waits:
+                del self._waits[uuid]

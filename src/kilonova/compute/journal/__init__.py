@@ -1,0 +1,1 @@
+"""The host's own memory of what it accepted: see `journal.book`."""

@@ -1,0 +1,143 @@
+"""A small file of accepted operations, so that a killed agent can finish or report what it had begun.
+
+Nova's wire carries no operation id, so an operation is known by (request id, method, instance, migration).
+The file is the agent's own; it is never the cloud's database.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+OPEN, DONE, FAILED = "open", "done", "failed"
+KEEP_SECONDS = 86400.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS operation (
+  id INTEGER PRIMARY KEY,
+  request_id TEXT NOT NULL,
+  method TEXT NOT NULL,
+  instance_uuid TEXT NOT NULL,
+  migration_uuid TEXT NOT NULL,
+  accepted_at REAL NOT NULL,
+  changed_at REAL NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'done', 'failed')),
+  step TEXT,
+  result TEXT,
+  payload TEXT,
+  UNIQUE (request_id, method, instance_uuid, migration_uuid)
+);
+CREATE INDEX IF NOT EXISTS operation_state ON operation (state, changed_at);
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    request_id: str
+    method: str
+    instance_uuid: str
+    migration_uuid: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One accepted operation. `payload` is what is needed to take it up again; None once it ended."""
+
+    id: int
+    key: Key
+    state: str
+    step: str | None
+    result: str | None
+    payload: Mapping[str, Any] | None
+    fresh: bool = False
+    """True only in the answer of the `accept` that wrote it."""
+
+
+class Book:
+    """Thread-safe. `path` is a file only this agent uses, or ":memory:" for one without a tomorrow."""
+
+    def __init__(self, path: pathlib.Path | str) -> None:
+        if path != ":memory:":
+            pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+            # Payloads hold what the user sent (passwords, files): nobody else reads them.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        # A killed process loses nothing with NORMAL; a host that lost power has lost its guests too.
+        self._db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA)
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def accept(self, key: Key, payload: Mapping[str, Any]) -> Entry:
+        """Write the operation down, or return what is known of it. A failed one is opened again."""
+        now = time.time()
+        with self._lock:
+            row = self._db.execute(
+                "INSERT INTO operation (request_id, method, instance_uuid, migration_uuid, accepted_at, changed_at,"
+                " state, payload) VALUES (?, ?, ?, ?, ?, ?, 'open', ?) ON CONFLICT DO NOTHING RETURNING *",
+                (*dataclasses.astuple(key), now, now, json.dumps(payload)),
+            ).fetchone()
+            if row is not None:
+                return _entry(row, fresh=True)
+            return _entry(self._known(key))
+
+    def reopen(self, entry: Entry, payload: Mapping[str, Any]) -> Entry:
+        """Begin a failed operation again."""
+        with self._lock:
+            row = self._db.execute(
+                "UPDATE operation SET state = 'open', step = NULL, result = NULL, payload = ?, changed_at = ?"
+                " WHERE id = ? AND state = 'failed' RETURNING *",
+                (json.dumps(payload), time.time(), entry.id),
+            ).fetchone()
+            return _entry(row, fresh=True) if row is not None else _entry(self._known(entry.key))
+
+    def step(self, entry: Entry, name: str) -> None:
+        """The operation has come so far."""
+        self._update(entry, "step = ?", name)
+
+    def finish(self, entry: Entry, state: str, result: str) -> None:
+        """The operation ended; its payload is forgotten."""
+        self._update(entry, "state = ?, result = ?, payload = NULL", state, result)
+
+    def open(self) -> list[Entry]:
+        """Operations that did not end, in the order of their acceptance."""
+        with self._lock:
+            rows = self._db.execute("SELECT * FROM operation WHERE state = 'open' ORDER BY id").fetchall()
+        return [_entry(row) for row in rows]
+
+    def prune(self, keep_seconds: float = KEEP_SECONDS) -> int:
+        """Forget what ended longer ago than that."""
+        with self._lock:
+            cursor = self._db.execute(
+                "DELETE FROM operation WHERE state != 'open' AND changed_at < ?", (time.time() - keep_seconds,)
+            )
+            return cursor.rowcount
+
+    def _known(self, key: Key) -> tuple[Any, ...]:
+        row = self._db.execute(
+            "SELECT * FROM operation WHERE request_id = ? AND method = ? AND instance_uuid = ? AND migration_uuid = ?",
+            dataclasses.astuple(key),
+        ).fetchone()
+        assert row is not None
+        return tuple(row)
+
+    def _update(self, entry: Entry, what: str, *values: str) -> None:
+        with self._lock:
+            self._db.execute(
+                f"UPDATE operation SET {what}, changed_at = ? WHERE id = ?",  # noqa: S608 - `what` is one of ours
+                (*values, time.time(), entry.id),
+            )
+
+
+def _entry(row: tuple[Any, ...], fresh: bool = False) -> Entry:
+    ident, request_id, method, instance, migration, _, _, state, step, result, payload = row
+    key = Key(request_id, method, instance, migration)
+    return Entry(ident, key, state, step, result, json.loads(payload) if payload else None, fresh)

@@ -1,0 +1,220 @@
+"""How an accepted operation is carried out: journal, lane, action event, fault, task state.
+
+The order is that of Nova's agents: a failure is recorded as the instance's fault, ends the action's event with an
+error, and gives the task state back, unless something else took the instance over.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kilonova.compute.journal import book, payloads
+from kilonova.compute.lanes import Preempted, Turn
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.contract.states import Task
+
+if TYPE_CHECKING:
+    from kilonova.compute.agent import Agent
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass
+class Work:
+    """One operation under way. `args` are the RPC's arguments by name."""
+
+    agent: Agent
+    ctxt: RequestContext
+    instance: objects.Instance
+    args: Mapping[str, Any]
+    turn: Turn
+    entry: book.Entry
+
+    def step(self, name: str) -> None:
+        """Note how far the operation has come; gives way here when a delete waits. Raises Preempted."""
+        self.agent.journal.step(self.entry, name)
+        self.turn.check()
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """An RPC method that changes an instance. `perform` returns a word for the journal."""
+
+    method: str
+    event: str
+    perform: Callable[[Work], str]
+    kind: str | None = None
+    preempts: bool = False
+    retryable: bool = True
+    """A repeat (same request, same instance) of one that failed begins again."""
+    reverts: bool = True
+    """Gives the task state back on failure; a build and a delete decide that themselves."""
+    recover: Callable[[Work], str] | None = None
+    """How one that a dead agent left open is taken up; `perform` when unset."""
+
+
+class Runner:
+    """Accepts operations and runs them on their lanes."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._inside: dict[int, concurrent.futures.Future[Any]] = {}
+
+    def accept(
+        self, operation: Operation, ctxt: RequestContext, instance: objects.Instance, args: Mapping[str, Any]
+    ) -> concurrent.futures.Future[Any]:
+        """Journal and queue it; a repeat of what was accepted before gets that one's outcome."""
+        journal = self._agent.journal
+        payload = payloads.pack(ctxt, args)
+        entry = journal.accept(book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args)), payload)
+        if not entry.fresh and entry.state == book.FAILED and operation.retryable:
+            entry = journal.reopen(entry, payload)
+        if entry.fresh:
+            return self._queue(operation, ctxt, instance, args, entry, operation.perform)
+        LOG.info(
+            "%s of instance %s in request %s is %s already",
+            operation.method,
+            instance.uuid,
+            ctxt.request_id,
+            entry.state,
+        )
+        with self._lock:
+            return self._inside.get(entry.id) or _finished(entry.result)
+
+    def resume(self, operation: Operation, entry: book.Entry) -> concurrent.futures.Future[Any]:
+        """Take up an operation that an earlier run of the agent left open."""
+        assert entry.payload is not None
+        ctxt, args = payloads.unpack(entry.payload)
+        return self._queue(operation, ctxt, args["instance"], args, entry, operation.recover or operation.perform)
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for what is queued; True when all ended in time."""
+        with self._lock:
+            pending = list(self._inside.values())
+        return not concurrent.futures.wait(pending, timeout).not_done
+
+    def _queue(
+        self,
+        operation: Operation,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        args: Mapping[str, Any],
+        entry: book.Entry,
+        perform: Callable[[Work], str],
+    ) -> concurrent.futures.Future[Any]:
+        def job(turn: Turn) -> str:
+            return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry), perform)
+
+        with self._lock:
+            future = self._agent.lanes.submit(instance.uuid, job, kind=operation.kind, preempt=operation.preempts)
+            self._inside[entry.id] = future
+        future.add_done_callback(lambda _: self._leave(entry.id))
+        if operation.preempts:
+            self._agent.events.refuse(instance.uuid)
+        return future
+
+    def _leave(self, ident: int) -> None:
+        with self._lock:
+            self._inside.pop(ident, None)
+
+    def _perform(self, operation: Operation, work: Work, perform: Callable[[Work], str]) -> str:
+        journal = self._agent.journal
+        try:
+            with recorded(work, operation):
+                result = perform(work)
+        except (exceptions.InstanceNotFound, Preempted) as exc:
+            LOG.info("%s of instance %s ended early: %s", operation.method, work.instance.uuid, exc or "preempted")
+            journal.finish(work.entry, book.DONE, "gone")
+            return "gone"
+        except Exception as exc:
+            LOG.exception("%s of instance %s failed", operation.method, work.instance.uuid)
+            journal.finish(work.entry, book.FAILED, f"{type(exc).__name__}: {exc}")
+            raise
+        journal.finish(work.entry, book.DONE, result)
+        return result
+
+
+@contextlib.contextmanager
+def recorded(work: Work, operation: Operation) -> Iterator[None]:
+    """The action's event around the body; on failure the fault, and the task state given back."""
+    with event(work, operation.event):
+        try:
+            yield
+        except (exceptions.InstanceNotFound, Preempted):
+            raise
+        except Exception as exc:
+            _record_fault(work, exc)
+            if operation.reverts and not isinstance(exc, exceptions.UnexpectedTaskStateError):
+                revert_task_state(work)
+            raise
+
+
+@contextlib.contextmanager
+def event(work: Work, name: str) -> Iterator[None]:
+    """The step of the instance's action that this is; an action that is not there (any more) is not missed."""
+    store, ctxt, uuid = work.agent.store, work.ctxt, work.instance.uuid
+    error: BaseException | None = None
+    started = _without_action(lambda: store.event_start(ctxt, uuid, name, work.agent.host))
+    try:
+        yield
+    except BaseException as exc:
+        error = None if isinstance(exc, Preempted) else exc
+        raise
+    finally:
+        if started:
+            _without_action(lambda: store.event_finish(ctxt, uuid, name, error))
+
+
+def _without_action(call: Callable[[], None]) -> bool:
+    """Operations that no user asked for (at start-up, by a repair loop) have no action to report to."""
+    try:
+        call()
+    except (exceptions.InstanceActionNotFound, exceptions.InstanceActionEventNotFound, exceptions.InstanceNotFound):
+        return False
+    return True
+
+
+def _record_fault(work: Work, error: Exception) -> None:
+    if isinstance(error, Explained):
+        return
+    try:
+        work.agent.store.fault(work.ctxt, work.instance.uuid, work.agent.host, error)
+    except exceptions.NotFound:
+        LOG.debug("instance %s is gone, its fault is not recorded", work.instance.uuid)
+
+
+def revert_task_state(work: Work) -> None:
+    """Let the user act on the instance again, unless a delete has it by now."""
+    store, instance = work.agent.store, work.instance
+    instance.obj_reset_changes()
+    instance.task_state = None
+    try:
+        now = store.instance(work.ctxt, instance.uuid, ()).task_state
+        if now not in (Task.DELETING, Task.SOFT_DELETING):
+            store.save(work.ctxt, instance, expected=now)
+    except (exceptions.InstanceNotFound, exceptions.UnexpectedTaskStateError) as exc:
+        LOG.info("task state of instance %s is not given back: %s", instance.uuid, exc)
+    work.agent.tracker.update(instance)
+
+
+class Explained(Exception):
+    """The operation failed, and its fault is on record already. `__cause__` is what failed."""
+
+
+def _migration(args: Mapping[str, Any]) -> str:
+    migration = args.get("migration")
+    return str(migration.uuid) if migration is not None and migration.obj_attr_is_set("uuid") else ""
+
+
+def _finished(result: Any) -> concurrent.futures.Future[Any]:
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_result(result)
+    return future

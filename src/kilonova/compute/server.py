@@ -1,0 +1,108 @@
+"""The RPC methods of a compute host (interface 6.x). What is not built answers with a clear error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from kilonova.compute import external
+from kilonova.compute.agent import Agent
+from kilonova.compute.operations import OPERATIONS
+from kilonova.compute.runner import Operation, Runner, Work
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.contract.rpc import compute as table
+
+LOG = logging.getLogger(__name__)
+
+SERVED = frozenset(served.name for served in table.API.served)
+
+
+class Handlers:
+    """One host's methods. Operations on guests are queued; their callers wait only where the contract has an answer."""
+
+    def __init__(self, agent: Agent, runner: Runner) -> None:
+        self._agent = agent
+        self._runner = runner
+
+    def build_and_run_instance(self, ctxt: RequestContext, *, instance: objects.Instance, **args: Any) -> None:
+        self._queue("build_and_run_instance", ctxt, instance, args)
+
+    def terminate_instance(self, ctxt: RequestContext, *, instance: objects.Instance, **args: Any) -> None:
+        self._queue("terminate_instance", ctxt, instance, args)
+
+    def start_instance(self, ctxt: RequestContext, *, instance: objects.Instance) -> None:
+        self._queue("start_instance", ctxt, instance, {})
+
+    def reboot_instance(self, ctxt: RequestContext, *, instance: objects.Instance, **args: Any) -> None:
+        self._queue("reboot_instance", ctxt, instance, args)
+
+    def stop_instance(self, ctxt: RequestContext, *, instance: objects.Instance, clean_shutdown: bool = True) -> None:
+        """Sent as a cast or as a call whose caller goes on once the guest is off; so it always waits."""
+        self._queue("stop_instance", ctxt, instance, {"clean_shutdown": clean_shutdown}).result()
+
+    def external_instance_event(
+        self,
+        ctxt: RequestContext,
+        *,
+        instances: list[objects.Instance],
+        events: list[objects.InstanceExternalEvent],
+    ) -> None:
+        external.handle(self._agent, ctxt, instances, events)
+
+    def get_console_output(
+        self, ctxt: RequestContext, *, instance: objects.Instance, tail_length: int | str | None
+    ) -> str:
+        """The last lines of the guest's serial log (all: None). Raises ConsoleNotAvailable, InstanceNotFound."""
+        return tail(self._agent.driver.console_output(instance), tail_length).decode("ascii", "replace")
+
+    def get_host_uptime(self, ctxt: RequestContext) -> str:
+        """Raises NotImplementedError where the driver has none."""
+        return self._agent.driver.uptime()
+
+    def set_host_enabled(self, ctxt: RequestContext, *, enabled: bool) -> str:
+        """Tell Placement whether schedulers may use this host. The word is the contract's."""
+        self._agent.tracker.set_disabled(ctxt, disabled=not enabled)
+        return "enabled" if enabled else "disabled"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Methods of the contract that are not built."""
+        if name not in SERVED:
+            raise AttributeError(name)
+
+        def refuse(ctxt: RequestContext, **args: Any) -> None:
+            self._refuse(name, ctxt, args)
+
+        return refuse
+
+    def _queue(self, method: str, ctxt: RequestContext, instance: objects.Instance, args: dict[str, Any]) -> Any:
+        return self._runner.accept(OPERATIONS[method], ctxt, instance, {"instance": instance, **args})
+
+    def _refuse(self, method: str, ctxt: RequestContext, args: dict[str, Any]) -> None:
+        """Raises NotSupported; an instance also gets a fault and its task state back, as most callers do not wait."""
+        LOG.error("%s was asked for, which this service does not have", method)
+        instance = args.get("instance")
+        if isinstance(instance, objects.Instance):
+            operation = Operation(method, event=f"compute_{method}", perform=_unsupported)
+            self._runner.accept(operation, ctxt, instance, {"instance": instance}).result()
+        raise unsupported(method)
+
+
+def unsupported(method: str) -> exceptions.NotSupported:
+    return exceptions.NotSupported(f"This compute service does not support {method}.")
+
+
+def _unsupported(work: Work) -> str:
+    raise unsupported(work.entry.key.method)
+
+
+def tail(log: bytes, lines: int | str | None) -> bytes:
+    """The last lines; none for 0 or what is no number."""
+    if lines is None:
+        return log
+    try:
+        count = int(lines)
+    except ValueError:
+        count = 0
+    return b"\n".join(log.split(b"\n")[-count:]) if count else b""
