@@ -154,7 +154,7 @@ class Engine:
 
     def _failed(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
         failures = run.row.tries + 1
-        if isinstance(exc, stage.retry.on) and failures < stage.retry.attempts:
+        if stage.retry.covers(exc) and failures < stage.retry.attempts:
             LOG.warning("flow %s %s: %s failed (try %d): %s", run.row.op, run.subject_id, stage.name, failures, exc)
             event = run.event(EventKind.RETRIED, repr(exc), clock.monotonic() - began)
             return self._nap(run, run.row.state, stage.retry.wait(failures, self._rng), failures, event)

@@ -47,10 +47,15 @@ class Retry:
     """Which failures of a step are worth another try, and how long to wait before: exponential, with full jitter."""
 
     on: tuple[type[BaseException], ...] = ()
+    but: tuple[type[BaseException], ...] = ()
     attempts: int = 5
     base: float = 0.5
     cap: float = 30.0
     factor: float = 2.0
+
+    def covers(self, exc: BaseException) -> bool:
+        """Whether the failure is worth another try."""
+        return isinstance(exc, self.on) and not isinstance(exc, self.but)
 
     def wait(self, failures: int, rng: Callable[[], float]) -> float:
         """Seconds before the next try after so many failures."""

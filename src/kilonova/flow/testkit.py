@@ -72,10 +72,11 @@ def every_case(flow: Flow) -> Iterator[Case]:
     """Each trouble at each stage where it can happen."""
     yield Case(Trouble.NONE)
     for stage in flow.stages:
-        for trouble in (Trouble.FAIL_BEFORE, Trouble.FAIL_AFTER, Trouble.TWICE):
+        for trouble in (Trouble.FAIL_BEFORE, Trouble.FAIL_AFTER, Trouble.KILL_BEFORE_WRITE, Trouble.KILL_AFTER_WRITE):
             yield Case(trouble, stage.name)
-        for trouble in (Trouble.KILL_BEFORE_WRITE, Trouble.KILL_AFTER_WRITE):
-            yield Case(trouble, stage.name)
+        if not getattr(stage, "atomic", False):
+            # What is one transaction with the position happens once or not at all.
+            yield Case(Trouble.TWICE, stage.name)
     for stage in flow.stages:
         for trouble in (Trouble.UNDO_TWICE, Trouble.KILL_IN_UNDO):
             yield Case(trouble, stage.name)
@@ -175,6 +176,7 @@ class _Told:
             result = do(run)
             if trouble is Trouble.TWICE:
                 self.happened = True
+                run.begin_again()
                 return do(run)
             if trouble in (Trouble.FAIL_AFTER, Trouble.UNDO_TWICE, Trouble.KILL_IN_UNDO):
                 self.happened = True

@@ -1,0 +1,187 @@
+"""Another try on an alternate host, after a host gave a server back or was lost before it took it.
+
+The flow is kept in the server's cell, so that a conductor without API database can drive it: the alternates came with
+the first choice, and the claim is made in Placement.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kilonova.conductor import records
+from kilonova.conductor.building import placing, resources, sending, watching
+from kilonova.conductor.frames import pack, unpack
+from kilonova.conductor.world import Place, World, context
+from kilonova.contract import exceptions, objects
+from kilonova.db import flows
+from kilonova.db.objects import bdm as bdms
+from kilonova.flow import offers
+from kilonova.flow.plan import Finish, Retry, flow, rest, step
+from kilonova.flow.run import Run
+from kilonova.flow.store import NewFlow
+from kilonova.wire.rpc.errors import RPC_LOST
+
+
+def new_try(
+    uuid: str,
+    hosts: Sequence[objects.Selection],
+    props: placing.Properties,
+    shared: dict[str, Any],
+    sealed: str | None,
+) -> NewFlow:
+    """The flow of the next try.
+
+    `shared`: context, request_spec, image, requested_networks, security_groups, deadline_at.
+    """
+    attempt = int((props.get("retry") or {}).get("num_attempts", 0)) + 1
+    frame = shared | {"hosts": pack(list(hosts)), "properties": pack(props), "attempt": attempt}
+    owner = shared["context"]
+    return NewFlow(
+        offers.RESCHEDULE,
+        uuid,
+        frame,
+        request_id=owner.get("request_id"),
+        project_id=owner.get("project_id"),
+        slot=f"{offers.RESCHEDULE}-{attempt}",
+        sealed=sealed,
+    )
+
+
+def was_tried(tx: Any, new: NewFlow) -> bool:
+    """Whether this try, or a later one, was made already: the cast is a repeat."""
+    return any(
+        row.op == offers.RESCHEDULE and row.frame.get("attempt", 0) >= new.frame["attempt"]
+        for row in flows.history(tx, new.subject_id)
+    )
+
+
+def offer_next(run: Run, place: Place, hosts: Sequence[objects.Selection], props: placing.Properties) -> None:
+    """From a flow whose host is lost: put the next try down."""
+    names = ("context", "request_spec", "image", "requested_networks", "security_groups", "deadline_at")
+    shared = {name: run.frame.get(name) for name in names}
+    new = new_try(run.subject_id, hosts, props, shared, run.row.sealed)
+    if not place.database.query(was_tried, new):
+        place.store.offer(new)
+
+
+def accept(run: Run) -> None:
+    """The server still waits for a host, and there are tries left."""
+    server = _server(run)
+    if server is None or not records.waits_for_host(server):
+        raise Finish("the server does not wait for a host")
+    props = unpack(run.frame["properties"])
+    placing.count_try(props, run.subject_id, run.world.conf.scheduler.max_attempts)
+    run.frame["properties"] = pack(props)
+
+
+def fail(run: Run) -> None:
+    """The server in ERROR with the reason."""
+    assert run.failure is not None
+    place = run.world.place_of_run(run)
+    place.database.run(records.fail, context(run), run.subject_id, run.failure, run.world.host)
+
+
+def claim(run: Run) -> None:
+    """The first alternate that still has room."""
+    world: World = run.world
+    ctxt = context(run)
+    server = _server(run)
+    if server is None:
+        raise Finish("the server was deleted")
+    resources.release_allocations(world, ctxt, run.subject_id)
+    hosts = unpack(run.frame["hosts"])
+    while hosts:
+        chosen = hosts.pop(0)
+        wanted = json.loads(chosen.allocation_request) if chosen.allocation_request else None
+        own = resources.serving(ctxt)
+        run.guard()
+        if wanted is None or world.clients.placement.claim(
+            own, run.subject_id, wanted, server.project_id, server.user_id
+        ):
+            run.frame["chosen"], run.frame["hosts"] = pack(chosen), pack(hosts)
+            props = unpack(run.frame["properties"])
+            placing.point_at(props, chosen)
+            run.frame["properties"] = pack(props)
+            return
+    text = f"Exhausted all hosts available for retrying build failures for instance {run.subject_id}."
+    raise exceptions.MaxRetriesExceeded(reason=text)
+
+
+def release(run: Run) -> None:
+    if run.frame.get("kept"):
+        return
+    resources.release_allocations(run.world, context(run), run.subject_id)
+
+
+def prepare(run: Run) -> None:
+    """The server's zone, and attachments that went when its first host cleaned up."""
+    world, ctxt, place = run.world, context(run), run.world.place_of_run(run)
+    zone = unpack(run.frame["chosen"]).get("availability_zone") or world.conf.default_availability_zone
+    if not place.database.run(records.move_zone, ctxt, run.subject_id, zone):
+        raise Finish("the server does not wait for a host")
+    for device in place.database.query(bdms.get_by_instance_uuid, ctxt, run.subject_id).objects:
+        if device.destination_type == "volume" and device.volume_id and device.attachment_id:
+            _reattach(run, place, device)
+
+
+def _reattach(run: Run, place: Place, device: objects.BlockDeviceMapping) -> None:
+    ctxt, cinder = context(run), run.world.clients.cinder
+    try:
+        cinder.attachment_show(ctxt, device.attachment_id)
+    except exceptions.VolumeAttachmentNotFound:
+        found = cinder.attachment_find(ctxt, device.volume_id, run.subject_id)
+        made = found or cinder.attachment_create(ctxt, device.volume_id, run.subject_id)
+        device.attachment_id = made["id"]
+        place.database.run(bdms.save, ctxt, device)
+
+
+def clean(run: Run) -> None:
+    """Ports and attachments that the host may have made."""
+    place, requested = run.world.place_of_run(run), unpack(run.frame["requested_networks"])
+    if not watching.revoke(run, place):
+        return
+    project = watching.project_of(run)
+    resources.clean_up(run.world, context(run), place, run.subject_id, project, requested)
+
+
+def send(run: Run) -> None:
+    """Ask the alternate."""
+    chosen = unpack(run.frame["chosen"])
+    others, props = unpack(run.frame["hosts"]), unpack(run.frame["properties"])
+    if not sending.cast_build(run, run.world.place_of_run(run), chosen, others, props):
+        run.frame.setdefault("sent", {"host": chosen.service_host, "at": time.time(), "times": 1})
+
+
+def watch(run: Run) -> bool:
+    """ACTIVE or ERROR, or a later try."""
+    return watching.look(run, run.world.place_of_run(run), _Following())
+
+
+class _Following(watching.Next):
+    def resend(self, run: Run, place: Place) -> None:
+        send(run)
+
+    def elsewhere(self, run: Run, place: Place, reason: str) -> None:
+        props = unpack(run.frame["properties"])
+        if retry := props.get("retry"):
+            retry["exc_reason"] = reason
+        offer_next(run, place, unpack(run.frame["hosts"]), props)
+
+
+def _server(run: Run) -> objects.Instance | None:
+    return run.world.place_of_run(run).database.query(records.look, run.subject_id)
+
+
+_SHORTLY = Retry(on=(Exception,), but=(exceptions.NoValidHost, exceptions.BuildAbortException), base=0.5, cap=10.0)
+
+FLOW = flow(
+    offers.RESCHEDULE,
+    step(accept, undo=fail, retry=_SHORTLY),
+    step(claim, undo=release, retry=_SHORTLY),
+    step(prepare, retry=_SHORTLY),
+    step(send, undo=clean, retry=Retry(on=RPC_LOST)),
+    rest(watch, retry=_SHORTLY),
+)

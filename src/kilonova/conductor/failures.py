@@ -1,0 +1,39 @@
+"""Failures as data, and as the fault that a user reads."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from kilonova.contract import exceptions, objects
+from kilonova.contract.context import RequestContext
+from kilonova.db.objects import fault as faults
+from kilonova.flow.plan import DeadlineExceeded
+
+Failure = dict[str, Any]
+"""{"class", "message", "code", "details"}: what flows keep under `failure`."""
+
+_OWN_WORDS = (exceptions.NovaException, DeadlineExceeded)
+
+
+def describe(exc: BaseException) -> Failure:
+    """What is kept of an exception: our own messages are for users, of others only the class is."""
+    message = str(exc) if isinstance(exc, _OWN_WORDS) else type(exc).__name__
+    return {
+        "class": type(exc).__name__,
+        "message": message,
+        "code": getattr(exc, "code", 500),
+        "details": "".join(traceback.format_exception(exc)),
+    }
+
+
+def record_fault(tx: Any, ctxt: RequestContext, uuid: str, failure: Failure, host: str | None) -> None:
+    """Write an instance fault. Details are kept of internal errors only, as administrators alone read them."""
+    fault = objects.InstanceFault(
+        instance_uuid=uuid,
+        code=failure["code"],
+        message=failure["message"],
+        details=failure["details"] if failure["code"] == 500 else "",
+        host=host,
+    )
+    faults.create(tx, ctxt, fault)

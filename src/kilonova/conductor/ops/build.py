@@ -1,0 +1,262 @@
+"""Build: choose hosts for what one request asks for, then see each server to its end.
+
+Nova's choreography on the bus (select_destinations, build_and_run_instance, build_instances for another try); the
+commit point is the removal of the build request in the transaction that maps the server to its cell.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kilonova.conductor import records
+from kilonova.conductor.building import elsewhere, placing, quota, resources, sending, watching
+from kilonova.conductor.frames import pack, unpack
+from kilonova.conductor.world import Place, World, context
+from kilonova.contract import exceptions
+from kilonova.db.api import build_requests, instance_mappings
+from kilonova.db.engine import Database
+from kilonova.flow import offers
+from kilonova.flow.plan import Finish, Retry, flow, rest, step
+from kilonova.flow.run import Run
+from kilonova.flow.store import NewFlow
+from kilonova.wire.rpc.errors import RPC_LOST
+
+LOG = logging.getLogger(__name__)
+
+
+class UserDeletedError(Exception):
+    """The build request is gone: whoever asked for the server deleted it."""
+
+
+# All servers of one request, in the API database.
+
+
+def accept(run: Run) -> None:
+    """Which of the servers are still wanted."""
+    uuids = _asked_for(run)
+    wanted = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
+    run.frame["servers"] = [uuid for uuid in uuids if uuid in {each["instance_uuid"] for each in wanted}]
+    for uuid in set(uuids) - set(run.frame["servers"]):
+        _forget(run.world, uuid)
+    if not run.frame["servers"]:
+        raise Finish("all servers were deleted before a host was chosen")
+
+
+def choose(run: Run) -> None:
+    """Hosts with claims in Placement, and alternates, for all servers at once."""
+    world: World = run.world
+    ctxt = context(run)
+    if run.frame.get("choosing"):
+        # An earlier try may have claimed before it was lost.
+        release_all(run)
+    run.frame["choosing"] = True
+    run.checkpoint()
+    spec = unpack(run.frame["request_specs"][0])
+    spec.num_instances = len(run.frame["servers"])
+    run.guard()
+    chosen = world.scheduler.select_destinations(
+        ctxt,
+        spec_obj=spec,
+        instance_uuids=run.frame["servers"],
+        return_objects=True,
+        return_alternates=True,
+    )
+    run.frame["hosts"] = dict(zip(run.frame["servers"], pack(chosen), strict=True))
+    del run.frame["choosing"]
+
+
+def release_all(run: Run) -> None:
+    for uuid in run.frame["servers"]:
+        resources.release_allocations(run.world, context(run), uuid)
+
+
+def check_quota(run: Run) -> None:
+    """Requests that raced past the API's check are caught here."""
+    quota.recheck(run.world, context(run), unpack(run.frame["request_specs"][0]), len(run.frame["servers"]))
+
+
+def fan_out(run: Run) -> None:
+    """From here each server goes its own way."""
+    specs = {spec["nova_object.data"]["instance_uuid"]: spec for spec in run.frame["request_specs"]}
+    shared = {
+        name: run.frame[name] for name in ("context", "image", "requested_networks", "block_device_mapping", "tags")
+    }
+    shared["deadline_at"] = watching.deadline_at(run.world.conf.kilonova.build_deadline)
+    for uuid in run.frame["servers"]:
+        frame = shared | {"request_spec": specs[uuid], "hosts": run.frame["hosts"][uuid]}
+        run.spawn(
+            NewFlow(
+                offers.BUILD,
+                uuid,
+                frame,
+                request_id=run.row.request_id,
+                project_id=run.row.project_id,
+                sealed=run.row.sealed,
+            )
+        )
+
+
+def bury_all(run: Run) -> None:
+    """No hosts: each server's record goes to cell0 with the explanation."""
+    for uuid in _asked_for(run):
+        _bury(run, uuid)
+
+
+def _asked_for(run: Run) -> list[str]:
+    return [spec["nova_object.data"]["instance_uuid"] for spec in run.frame["request_specs"]]
+
+
+# One server, in the API database.
+
+
+def locate(run: Run) -> None:
+    """The cell of the chosen host."""
+    cell = unpack(run.frame["hosts"][0]).cell_uuid
+    run.world.place(cell)
+    run.frame["cell"] = cell
+
+
+def record(run: Run) -> None:
+    """The server's record in its cell, not visible to its user yet."""
+    asked = run.world.api.query(build_requests.build_request_get, run.subject_id)
+    if asked is None:
+        raise UserDeletedError(run.subject_id)
+    chosen = unpack(run.frame["hosts"][0])
+    zone = chosen.get("availability_zone") or run.world.conf.default_availability_zone
+    _place(run).database.run(records.create, context(run), records.server_of(asked), zone, *_parts(run))
+
+
+def commit(run: Run) -> None:
+    """The commit point: the server is in its cell, the build request is gone. Exactly one of us and the user wins."""
+    if not build_requests.build_request_delete(run.tx, run.subject_id):
+        raise UserDeletedError(run.subject_id)
+    if not instance_mappings.instance_mapping_set_cell(run.tx, run.subject_id, run.frame["cell"]):
+        raise exceptions.InstanceMappingNotFound(uuid=run.subject_id)
+
+
+def send(run: Run) -> None:
+    """Ask the chosen host."""
+    chosen, *others = unpack(run.frame["hosts"])
+    props = placing.properties(unpack(run.frame["request_spec"]))
+    placing.count_try(props, run.subject_id, run.world.conf.scheduler.max_attempts)
+    placing.point_at(props, chosen)
+    if not sending.cast_build(run, _place(run), chosen, others, props):
+        run.frame.setdefault("sent", {"host": chosen.service_host, "at": 0.0, "times": 1})
+
+
+def clean(run: Run) -> None:
+    """Ports and attachments that the host may have made."""
+    if not watching.revoke(run, _place(run)):
+        return
+    requested = unpack(run.frame["requested_networks"])
+    project = watching.project_of(run)
+    resources.clean_up(run.world, context(run), _place(run), run.subject_id, project, requested)
+
+
+def watch(run: Run) -> bool:
+    """ACTIVE or ERROR."""
+    return watching.look(run, _place(run), _Following())
+
+
+class _Following(watching.Next):
+    def resend(self, run: Run, place: Place) -> None:
+        send(run)
+
+    def elsewhere(self, run: Run, place: Place, reason: str) -> None:
+        chosen, *others = unpack(run.frame["hosts"])
+        props = placing.properties(unpack(run.frame["request_spec"]))
+        placing.count_try(props, run.subject_id, run.world.conf.scheduler.max_attempts)
+        placing.point_at(props, chosen)
+        if retry := props.get("retry"):
+            retry["exc_reason"] = reason
+        elsewhere.offer_next(run, place, others, props)
+
+
+def give_up(run: Run) -> None:
+    """Nothing claimed, and the server in ERROR with the reason, wherever its record is; if its user deleted it, gone."""
+    world: World = run.world
+    failure = run.failure
+    if run.frame.get("kept"):
+        return
+    assert failure is not None
+    resources.release_allocations(world, context(run), run.subject_id)
+    committed = world.api.query(instance_mappings.instance_mapping_get, run.subject_id)
+    if committed is not None and committed["cell_id"] is not None:
+        place = world.place(committed["cell_uuid"])
+        place.database.run(records.fail, context(run), run.subject_id, failure, world.host)
+    elif "cell" in run.frame and _place(run).database.query(records.look, run.subject_id) is not None:
+        _place(run).database.run(records.fail, context(run), run.subject_id, failure, world.host)
+        _show_or_erase(run, run.subject_id, _place(run).uuid or "", _place(run).database)
+    else:
+        _bury(run, run.subject_id)
+
+
+# What several steps need.
+
+
+def _place(run: Run) -> Place:
+    place: Place = run.world.place(run.frame["cell"])
+    return place
+
+
+def _parts(run: Run) -> tuple[Any, Any]:
+    return unpack(run.frame["block_device_mapping"]), unpack(run.frame["tags"])
+
+
+def _bury(run: Run, uuid: str) -> None:
+    world: World = run.world
+    asked = world.api.query(build_requests.build_request_get, uuid)
+    if asked is None:
+        _forget(world, uuid)
+        return
+    assert run.failure is not None
+    cell0 = world.cells.cell0
+    server = records.server_of(asked)
+    cell0.database.run(records.bury, context(run), server, *_parts(run), run.failure, world.host)
+    _show_or_erase(run, uuid, cell0.uuid, cell0.database)
+
+
+def _show_or_erase(run: Run, uuid: str, cell_uuid: str, database: Database) -> None:
+    """A failed server takes the place of its build request; without one its user deleted it, and it goes too."""
+    if not run.world.api.run(_map, uuid, cell_uuid):
+        database.run(records.erase, context(run), uuid)
+        _forget(run.world, uuid)
+
+
+def _map(tx: Any, uuid: str, cell_uuid: str) -> bool:
+    if not build_requests.build_request_delete(tx, uuid):
+        return False
+    return instance_mappings.instance_mapping_set_cell(tx, uuid, cell_uuid)
+
+
+def _forget(world: World, uuid: str) -> None:
+    """A server that ended before it was in a cell leaves no mapping."""
+    world.api.run(_forget_unmapped, uuid)
+
+
+def _forget_unmapped(tx: Any, uuid: str) -> None:
+    mapping = instance_mappings.instance_mapping_get(tx, uuid)
+    if mapping is not None and mapping["cell_id"] is None:
+        instance_mappings.instance_mapping_delete(tx, uuid)
+
+
+PATIENT = Retry(on=RPC_LOST, attempts=8, base=1.0, cap=20.0)
+SHORTLY = Retry(on=(Exception,), but=(UserDeletedError, exceptions.BuildAbortException), base=0.5, cap=10.0)
+
+BATCH = flow(
+    offers.BUILD_BATCH,
+    step(accept, undo=bury_all),
+    step(choose, undo=release_all, retry=PATIENT),
+    step(check_quota),
+    step(fan_out),
+)
+
+FLOW = flow(
+    offers.BUILD,
+    step(locate, undo=give_up),
+    step(record, retry=SHORTLY),
+    step(commit, atomic=True),
+    step(send, undo=clean, retry=SHORTLY),
+    rest(watch, retry=SHORTLY),
+)

@@ -1,0 +1,125 @@
+"""Delete: see a server's end. Its host does the work; without a host, or when the host stays away, it is done here."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from kilonova.conductor import hosts, records
+from kilonova.conductor.building import resources
+from kilonova.conductor.hosts import Life
+from kilonova.conductor.world import Place, World, context
+from kilonova.contract import objects
+from kilonova.contract.context import RequestContext
+from kilonova.contract.states import Task
+from kilonova.db import flows
+from kilonova.db.objects import bdm as bdms
+from kilonova.flow import offers
+from kilonova.flow.plan import Again, Finish, Retry, flow, rest, step
+from kilonova.flow.run import Run
+from kilonova.flow.store import EventKind
+
+LOG = logging.getLogger(__name__)
+
+RESEND_CAP = 120.0
+
+
+def accept(run: Run) -> None:
+    """Nothing to prepare; its undo is what a deletion that fails leaves behind."""
+    run.frame.setdefault("sent", {"at": time.time(), "times": 1 if run.frame["cast"] else 0})
+
+
+def give_up(run: Run) -> None:
+    """The server in ERROR with the reason: its user can delete it again."""
+    assert run.failure is not None
+    place = run.world.place_of_run(run)
+    place.database.run(records.give_up_deleting, context(run), run.subject_id, run.failure)
+
+
+def end(run: Run) -> bool:
+    """The record is gone; until then the host is reminded, or done without."""
+    world: World = run.world
+    place = world.place_of_run(run)
+    server = place.database.query(records.look, run.subject_id, ("info_cache",))
+    if server is None:
+        return True
+    if server.task_state not in (Task.DELETING, Task.SOFT_DELETING):
+        raise Finish(f"the server is {server.vm_state} again, its host could not delete it")
+    if server.host is None:
+        return _without_host(run, place, server)
+    state = place.database.query(hosts.life, context(run), server.host, world.conf.service_down_time)
+    if state is Life.UP:
+        run.frame.pop("down_since", None)
+        _remind(run, place, server)
+        return False
+    since = run.frame.setdefault("down_since", time.time())
+    # A host that was asked may only be restarting; one that was down when its user deleted the server was not asked.
+    if run.frame["sent"]["times"] and time.time() - since < world.conf.service_down_time:
+        return False
+    return _without_host(run, place, server)
+
+
+def _remind(run: Run, place: Place, server: objects.Instance) -> None:
+    sent = run.frame["sent"]
+    patience = min(RESEND_CAP, run.world.conf.kilonova.flow_resend * 2 ** max(0, sent["times"] - 1))
+    if sent["times"] and time.time() - sent["at"] < patience:
+        return
+    ctxt = context(run)
+    whole = place.database.query(records.for_host, server.uuid)
+    if whole is None:
+        return
+    devices = place.database.query(bdms.get_by_instance_uuid, ctxt, server.uuid)
+    run.guard()
+    run.world.compute(place).terminate_instance(ctxt, instance=whole, bdms=devices)
+    if sent["times"]:
+        run.note(EventKind.RESENT, f"terminate_instance to {server.host}")
+    run.frame["sent"] = {"at": time.time(), "times": sent["times"] + 1}
+
+
+def _without_host(run: Run, place: Place, server: objects.Instance) -> bool:
+    """Let go of everything, then of the record. A guest on a host that comes back is found there by its own repair."""
+    world: World = run.world
+    ctxt = context(run)
+    LOG.info("server %s is deleted without its host (%s)", server.uuid, server.host)
+    run.guard()
+    resources.release_ports(world, ctxt, server)
+    resources.release_volumes(world, ctxt, place, server.uuid, and_delete=True)
+    resources.release_allocations(world, ctxt, server.uuid)
+    return bool(place.database.run(_erase_as_seen, ctxt, server.uuid, server.host)) or _again(run)
+
+
+def _erase_as_seen(tx: Any, ctxt: RequestContext, uuid: str, host: str | None) -> bool:
+    server = records.look(tx, uuid)
+    if server is None:
+        return True
+    if server.host != host:
+        return False
+    return records.erase(tx, ctxt, uuid)
+
+
+def _again(run: Run) -> bool:
+    raise Again("a host took the server meanwhile", 0.5)
+
+
+def sweep(run: Run) -> None:
+    """Nothing may be left: a build that raced with the deletion may have claimed or made something after all."""
+    world: World = run.world
+    place = world.place_of_run(run)
+    tries = place.database.query(flows.active, run.subject_id, offers.RESCHEDULE)
+    if tries:
+        place.database.run(flows.wake, run.subject_id, offers.RESCHEDULE)
+    resources.release_allocations(world, context(run), run.subject_id)
+    ended = place.database.query(records.look_back, run.subject_id)
+    if ended is not None:
+        resources.release_ports(world, context(run), ended)
+
+
+_PATIENT = Retry(on=(Exception,), attempts=12, base=1.0, cap=60.0)
+
+FLOW = flow(
+    offers.DELETE,
+    step(accept, undo=give_up),
+    rest(end, retry=_PATIENT),
+    step(sweep, retry=_PATIENT),
+)

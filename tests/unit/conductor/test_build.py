@@ -1,0 +1,214 @@
+"""Builds, one way each; every trouble at every stage is in test_every_trouble.py."""
+
+from __future__ import annotations
+
+import time
+
+from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
+
+from kilonova.conductor.building import elsewhere
+from kilonova.conductor.failures import describe
+from kilonova.conductor.ops import build, delete
+from kilonova.db import flows
+from kilonova.db.objects import action, bdm, tag
+from kilonova.flow.engine import Engine
+from kilonova.flow.run import Lease
+from kilonova.flow.store import LIVE, NewFlow
+
+FLOWS = {flow.op: flow for flow in (build.BATCH, build.FLOW, elsewhere.FLOW, delete.FLOW)}
+
+
+def turn(stage: Stage) -> int:
+    """Every live flow once, as if all waits were over; returns how many there were."""
+    engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0)
+    rows = []
+    for store in (stage.api_store, stage.cell_store):
+        with store.database.read() as tx:
+            rows += [(store, row) for row in flows.by_state(tx, LIVE)]
+    for store, row in rows:
+        taken = store.take(row.id, "me", 60_000)
+        assert taken is not None
+        engine.run(Lease(store, taken, time.monotonic() + 60))
+    return len(rows)
+
+
+def run(stage: Stage, most: int = 60) -> None:
+    """Flows and hosts in turns, until no flow is left."""
+    for _ in range(most):
+        if not turn(stage):
+            return
+        stage.compute.work()
+        time.sleep(0.01)
+    raise AssertionError("flows did not come to an end")
+
+
+def begin(stage: Stage, new: NewFlow) -> str:
+    assert stage.api_store.offer(new)
+    return new.subject_id
+
+
+def test_a_server_is_built(stage: Stage) -> None:
+    server = begin(stage, stage.post())
+    run(stage)
+    built = stage.server(server)
+    assert (built.vm_state, built.task_state, built.host) == ("active", None, "h1")
+    assert built.availability_zone == "nova"
+    assert stage.mapping(server)["cell_uuid"] == CELL1_UUID
+    assert stage.api.query(build.build_requests.build_request_get, server) is None
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
+    with stage.cell.read() as tx:
+        (swap,) = bdm.get_by_instance_uuid(tx, None, server).objects
+        assert swap.volume_size == 0
+        assert [each.tag for each in tag.read(tx, [server])[server]] == ["blue"]
+        assert [each.action for each in action.get_by_instance_uuid(tx, None, server).objects] == ["create"]
+    assert stage.compute.casts == [("build", "h1")]
+
+
+def test_what_the_host_is_told(stage: Stage) -> None:
+    begin(stage, stage.post())
+    turn(stage)
+    turn(stage)
+    ((_, told),) = stage.compute.mail
+    assert told["admin_password"] == "s3cret"
+    assert told["filter_properties"]["retry"] == {"num_attempts": 1, "hosts": [["h1", "h1"]]}
+    assert [each.service_host for each in told["host_list"]] == ["h2"]
+    assert told["node"] == "h1"
+    assert told["instance"].flavor.memory_mb == 192
+    assert told["ctxt"].auth_token == "token"
+    assert told["request_spec"].instance_uuid == told["instance"].uuid
+
+
+def test_several_servers_are_chosen_for_in_one_step(stage: Stage) -> None:
+    new = stage.post(3)
+    begin(stage, new)
+    run(stage)
+    assert stage.scheduler.calls == 1
+    servers = [spec["nova_object.data"]["instance_uuid"] for spec in new.frame["request_specs"]]
+    assert {stage.server(each).vm_state for each in servers} == {"active"}
+
+
+def test_no_host_buries_the_server_with_its_explanation(stage: Stage) -> None:
+    stage.hosts.clear()
+    server = begin(stage, stage.post())
+    run(stage)
+    buried = stage.buried(server)
+    assert (buried.vm_state, buried.task_state) == ("error", None)
+    assert buried.fault.code == 500
+    assert buried.fault.message == "No valid host was found. There are not enough hosts available."
+    assert [each.tag for each in buried.tags.objects] == ["blue"]
+    assert stage.mapping(server)["cell_uuid"] == stage.cells.cell0.uuid
+    with stage.cell0.read() as tx:
+        (create,) = action.get_by_instance_uuid(tx, None, server).objects
+        (event,) = action.events_get_by_action(tx, None, create.id).objects
+        assert (create.action, create.message) == ("create", "Error")
+        assert (event.event, event.result) == ("conductor_schedule_and_build_instances", "Error")
+        assert "No valid host" in event.details
+
+
+def test_an_answer_of_the_scheduler_that_is_lost_leaves_no_claim(stage: Stage) -> None:
+    stage.scheduler.lose = 2
+    server = begin(stage, stage.post())
+    run(stage)
+    assert stage.server(server).vm_state == "active"
+    assert stage.scheduler.calls == 3
+    assert len(stage.leftovers(server)["allocations"]) == 1
+
+
+def test_a_lost_cast_is_sent_again(stage: Stage) -> None:
+    stage.compute.drop = 1
+    server = begin(stage, stage.post())
+    run(stage)
+    assert stage.server(server).vm_state == "active"
+    assert stage.compute.casts == [("build", "h1"), ("build", "h1")]
+
+
+def test_a_host_that_fails_for_good_leaves_error(stage: Stage) -> None:
+    stage.compute.broken.add("h1")
+    server = begin(stage, stage.post())
+    run(stage)
+    assert stage.server(server).vm_state == "error"
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_host_that_vanished_before_it_took_the_server_is_replaced_by_an_alternate(stage: Stage) -> None:
+    stage.silence("h1")
+    server = begin(stage, stage.post())
+    run(stage, 200)
+    built = stage.server(server)
+    assert (built.vm_state, built.host) == ("active", "h2")
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h2"]]
+
+
+def test_no_alternate_is_left(stage: Stage) -> None:
+    stage.silence("h1")
+    stage.silence("h2")
+    server = begin(stage, stage.post())
+    run(stage, 400)
+    failed = stage.server(server)
+    assert failed.vm_state == "error"
+    assert "Exhausted all hosts" in failed.fault.message
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_host_that_dies_while_it_builds_leaves_error_with_a_fault_and_nothing_else(stage: Stage) -> None:
+    stage.conf.set_override("service_down_time", 1)
+    server = begin(stage, stage.post())
+    turn(stage)
+    turn(stage)
+    taken = stage.server(server)
+    taken.host, taken.node, taken.compute_id, taken.task_state = "h1", "h1", 1, "spawning"
+    stage.save(taken)
+    stage.clients.neutron.allocate(stage.ctxt(), taken, None, None, "h1")
+    assert stage.leftovers(server)["ports"]
+    stage.silence("h1")
+    turn(stage)
+    assert stage.server(server).vm_state == "building"
+    time.sleep(1.1)
+    run(stage)
+    dead = stage.server(server)
+    assert (dead.vm_state, dead.task_state) == ("error", None)
+    assert "h1 stopped reporting" in dead.fault.message
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_build_that_takes_too_long_is_given_up(stage: Stage) -> None:
+    stage.conf.set_override("build_deadline", 1.0, group="kilonova")
+    server = begin(stage, stage.post())
+    turn(stage)
+    turn(stage)
+    stage.compute.mail.clear()
+    time.sleep(1.1)
+    run(stage)
+    assert stage.server(server).vm_state == "error"
+    assert "did not come to an end in time" in stage.server(server).fault.message
+    assert stage.leftovers(server)["allocations"] == {}
+
+
+def test_deleted_before_a_host_was_chosen(stage: Stage) -> None:
+    server = begin(stage, stage.post())
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.buried(server) is None
+    assert stage.mapping(server) is None
+    assert stage.leftovers(server)["allocations"] == {}
+
+
+def test_deleted_while_a_host_was_chosen(stage: Stage) -> None:
+    server = begin(stage, stage.post())
+    turn(stage)
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.mapping(server) is None
+    assert stage.leftovers(server)["allocations"] == {}
+
+
+def test_deleted_after_the_cast(stage: Stage) -> None:
+    server = begin(stage, stage.post())
+    turn(stage)
+    turn(stage)
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}

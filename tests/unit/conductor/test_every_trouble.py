@@ -1,0 +1,183 @@
+"""Build and delete: fail at every stage, repeat every stage and undo, kill the worker between every two stages.
+
+Whatever happens, the record and the world agree at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.conductor.stage import SEAL, Stage
+
+from kilonova.conductor.building import elsewhere
+from kilonova.conductor.failures import describe
+from kilonova.conductor.ops import build, delete
+from kilonova.flow import offers, testkit
+from kilonova.flow.plan import Flow
+from kilonova.flow.store import FlowRow, NewFlow, State
+from kilonova.flow.testkit import Case, Trouble
+
+
+class Play:
+    """One run on a fresh stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.store: Any = stage.api_store
+        self.world = stage.world
+        self.server = ""
+
+    def meanwhile(self) -> None:
+        self.stage.compute.work()
+
+    def agree(self) -> None:
+        """An ACTIVE server holds one claim and one port, any other nothing; there is one record of it at most."""
+        server, buried = self.stage.server(self.server), self.stage.buried(self.server)
+        assert server is None or buried is None
+        held = self.stage.leftovers(self.server)
+        if server is not None and server.vm_state == "active":
+            assert list(held["allocations"]) == [self.stage.providers[server.host]]
+            assert len(held["ports"]) == 1
+        else:
+            assert held == {"allocations": {}, "ports": []}
+        found = server or buried
+        if found is not None and found.vm_state == "error":
+            assert found.fault is not None
+            assert found.task_state is None
+
+
+class Batch(Play):
+    def offer(self) -> NewFlow:
+        new = self.stage.post()
+        self.server = new.subject_id
+        return new
+
+    def check(self, row: FlowRow, case: Case) -> None:
+        if row.state is State.UNWOUND:
+            assert self.stage.buried(self.server).vm_state == "error"
+            self.agree()
+            return
+        assert row.state is State.DONE
+        (child,) = self.store.active(self.server, offers.BUILD)
+        assert child.parent_id == row.id
+        assert self.stage.buried(self.server) is None
+        assert list(self.stage.leftovers(self.server)["allocations"]) == [self.stage.providers["h1"]]
+
+
+class One(Play):
+    """A server for which hosts were chosen."""
+
+    def offer(self) -> NewFlow:
+        batch = self.stage.post()
+        self.server = batch.subject_id
+        ctxt = self.stage.ctxt()
+        spec = batch.frame["request_specs"][0]
+        (chosen,) = self.stage.scheduler.select_destinations(
+            ctxt, spec_obj=build.unpack(spec), instance_uuids=[self.server], return_objects=True, return_alternates=True
+        )
+        names = ("context", "image", "requested_networks", "block_device_mapping", "tags")
+        frame = {name: batch.frame[name] for name in names} | {
+            "request_spec": spec,
+            "hosts": build.pack(chosen),
+            "deadline_at": build.watching.deadline_at(600),
+        }
+        return NewFlow(offers.BUILD, self.server, frame, request_id="req-1", sealed=batch.sealed)
+
+    def check(self, row: FlowRow, case: Case) -> None:
+        assert row.state in (State.DONE, State.UNWOUND)
+        found = self.stage.server(self.server) or self.stage.buried(self.server)
+        assert found is not None
+        assert found.vm_state == ("active" if row.state is State.DONE else "error") or found.vm_state == "active"
+        if case.trouble in (Trouble.NONE, Trouble.TWICE, Trouble.KILL_BEFORE_WRITE, Trouble.KILL_AFTER_WRITE):
+            assert found.vm_state == "active"
+        self.agree()
+
+
+class Delete(Play):
+    """A server that its user deletes; `host`: None for one without host."""
+
+    with_host = True
+
+    def offer(self) -> NewFlow:
+        one = One(self.stage)
+        testkit.play(one, build.FLOW, Case(Trouble.NONE), describe_failure=describe)
+        self.server = one.server
+        self.store = self.stage.cell_store
+        server = self.stage.server(self.server)
+        server.task_state = "deleting"
+        if not self.with_host:
+            server.host, server.node, server.compute_id = None, None, None
+        self.stage.save(server)
+        return offers.delete_offer(SEAL, self.stage.ctxt(), instance_uuid=self.server, cast=False, grace=0.0)
+
+    def check(self, row: FlowRow, case: Case) -> None:
+        server = self.stage.server(self.server)
+        if server is None:
+            self.agree()
+            return
+        assert row.state is State.UNWOUND
+        assert (server.vm_state, server.task_state) == ("error", None)
+        assert server.fault is not None
+
+
+class DeleteWithoutHost(Delete):
+    with_host = False
+
+
+def _hasty(flow: Flow) -> Flow:
+    """Without second tries: an injected failure is then a failure."""
+    import dataclasses
+
+    from kilonova.flow.plan import NO_RETRY
+
+    return dataclasses.replace(flow, stages=tuple(dataclasses.replace(each, retry=NO_RETRY) for each in flow.stages))
+
+
+def cases(flow: Flow) -> list[Any]:
+    return [pytest.param(case, id=str(case)) for case in testkit.every_case(flow)]
+
+
+@pytest.mark.parametrize("case", cases(build.BATCH))
+def test_batch(stage: Stage, case: Case) -> None:
+    testkit.play(Batch(stage), _hasty(build.BATCH), case, describe_failure=describe)
+
+
+@pytest.mark.parametrize("case", cases(build.FLOW))
+def test_build(stage: Stage, case: Case) -> None:
+    testkit.play(One(stage), _hasty(build.FLOW), case, describe_failure=describe)
+
+
+@pytest.mark.parametrize("case", cases(delete.FLOW))
+def test_delete(stage: Stage, case: Case) -> None:
+    testkit.play(Delete(stage), _hasty(delete.FLOW), case, describe_failure=describe)
+
+
+@pytest.mark.parametrize("case", cases(delete.FLOW))
+def test_delete_without_host(stage: Stage, case: Case) -> None:
+    testkit.play(DeleteWithoutHost(stage), _hasty(delete.FLOW), case, describe_failure=describe)
+
+
+class Elsewhere(One):
+    """A server that its first host gave back."""
+
+    def offer(self) -> NewFlow:
+        self.stage.compute.refusing.add("h1")
+        one = One(self.stage)
+        new = one.offer()
+        self.server = one.server
+        self.stage.api_store.offer(new)
+        self.store = self.stage.cell_store
+        engine = testkit.Engine({build.FLOW.op: build.FLOW}, self.world, SEAL, "first")
+        taken = self.stage.api_store.take(new.id, "first", 60_000)
+        engine.run(testkit.Lease(self.stage.api_store, taken, testkit.time.monotonic() + 60))
+        self.stage.compute.work()
+        (given,) = self.stage.compute.given_back
+        shared = {name: new.frame.get(name) for name in ("context", "request_spec", "image", "requested_networks")}
+        shared |= {"security_groups": None, "deadline_at": new.frame["deadline_at"]}
+        return elsewhere.new_try(self.server, given["host_lists"][0], given["filter_properties"], shared, new.sealed)
+
+
+@pytest.mark.parametrize("case", cases(elsewhere.FLOW))
+def test_elsewhere(stage: Stage, case: Case) -> None:
+    testkit.play(Elsewhere(stage), _hasty(elsewhere.FLOW), case, describe_failure=describe)
