@@ -1,18 +1,18 @@
-"""What the API says of hosts: their availability zones and whether their services live."""
+"""What the API says of hosts: their availability zones, whether their services live, where they are."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
 
-from kilonova.base import clock
 from kilonova.db.api import aggregates
+from kilonova.db.cell import services
+from kilonova.db.cells import Cell, CellDown, Cells
 from kilonova.db.engine import Tx
 
-_COMPUTE = "nova-compute"
+COMPUTE = "nova-compute"
 
 
 def zones(tx: Tx, names: Collection[str]) -> dict[str, str]:
@@ -20,23 +20,34 @@ def zones(tx: Tx, names: Collection[str]) -> dict[str, str]:
     return aggregates.availability_zones_by_host(tx, names) if names else {}
 
 
-def is_up(conf: cfg.ConfigOpts, service: Mapping[str, Any]) -> bool:
-    """Whether a service was heard of within ``service_down_time`` and is not said to be down."""
-    if service["forced_down"]:
-        return False
-    last: datetime.datetime | None = service["last_seen_up"] or service["updated_at"] or service["created_at"]
-    if last is None:
-        return False
-    return abs((clock.naive_now() - last).total_seconds()) <= conf.service_down_time
-
-
-def status(conf: cfg.ConfigOpts, services: Sequence[Mapping[str, Any]]) -> str:
+def status(conf: cfg.ConfigOpts, found: Sequence[Mapping[str, Any]]) -> str:
     """The ``host_status`` of a server whose host has these services."""
-    compute = next((service for service in services if service["binary"] == _COMPUTE), None)
+    compute = next((dict(service) for service in found if service["binary"] == COMPUTE), None)
     if compute is None:
         return "UNKNOWN"
     if compute["forced_down"]:
         return "DOWN"
     if compute["disabled"]:
         return "MAINTENANCE"
-    return "UP" if is_up(conf, compute) else "UNKNOWN"
+    return "UP" if services.is_up(compute, conf.service_down_time) else "UNKNOWN"
+
+
+def is_up(conf: cfg.ConfigOpts, cell: Cell, host: str) -> bool:
+    """Whether the compute service of a host was heard of lately and is not said to be down."""
+    with cell.database.read() as tx:
+        service = services.service_get_by_host(tx, host, COMPUTE)
+    return service is not None and services.is_up(service, conf.service_down_time)
+
+
+def available_zones(cells: Cells, conf: cfg.ConfigOpts) -> set[str]:
+    """The zones that have an enabled compute host. Cells that do not answer add none."""
+
+    def enabled(cell: Cell) -> list[str]:
+        with cell.database.read() as tx:
+            return [row["host"] for row in services.service_list(tx, binary=COMPUTE, disabled=False)]
+
+    answers = cells.scatter(enabled, cells.all(include_cell0=False))
+    names = {host for found in answers.values() if not isinstance(found, CellDown) for host in found}
+    with cells.api.read() as tx:
+        by_host = zones(tx, names)
+    return {by_host.get(host, conf.default_availability_zone) for host in names}

@@ -338,7 +338,12 @@ class Compiled:
         return found
 
 
-def _membership(shape: Object, version: int) -> Callable[[str], bool]:
+def _membership(shape: Shape, version: int) -> Callable[[str], bool]:
+    """Whether a name is a member; a shape that says nothing of members knows all."""
+    while isinstance(shape, ByVersion):
+        shape = shape.shape(version)
+    if not isinstance(shape, Object):
+        return lambda name: True
     names = frozenset(shape.names(version))
     patterns = [re.compile(pattern) for pattern in shape.patterns]
     return lambda name: name in names or any(pattern.search(name) for pattern in patterns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import falcon.testing
 import pytest
+from tests.fakes import Cloud
 
 from kilonova import conf as configuration
 from kilonova.api.app import make_app
@@ -19,7 +21,6 @@ from kilonova.db.cells import CELL0_UUID, Cells
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
 from kilonova.wire.rpc.bus import Bus
-from tests.fakes import Cloud
 
 PROJECT = "6f70656e737461636b20342065766572"
 CELLS = ("c1", "c2")
@@ -115,3 +116,54 @@ def world(empty_databases: Path, tmp_path: Path) -> Iterator[World]:
     bus = Bus(conf, bus_url)
     yield World(conf, cells, bus, cloud, make_app(conf, cells, bus, cloud.clients), uuids)
     cells.dispose()
+
+
+class Recorder:
+    """Takes every message of a service and answers what it was told to."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, dict[str, Any]]] = []
+        self.answers: dict[str, Any] = {}
+        self.arrived = threading.Condition()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def take(ctxt: Any, **arguments: Any) -> Any:
+            with self.arrived:
+                self.messages.append((name, arguments))
+                self.arrived.notify_all()
+            return self.answers.get(name)
+
+        return take
+
+    def wait(self, name: str, count: int = 1) -> dict[str, Any]:
+        """The arguments of the ``count``th message of that name, within five seconds."""
+
+        def found() -> list[dict[str, Any]]:
+            return [arguments for method, arguments in self.messages if method == name]
+
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(found()) >= count, timeout=5), f"{name}: {self.messages}"
+            return found()[count - 1]
+
+
+@pytest.fixture
+def conductor(world: World) -> Iterator[Recorder]:
+    yield from _served(world, "conductor", "a-conductor")
+
+
+@pytest.fixture
+def host(world: World) -> Iterator[Recorder]:
+    """The compute service of host h1."""
+    yield from _served(world, "compute", "h1")
+
+
+def _served(world: World, kind: str, server: str) -> Iterator[Recorder]:
+    recorder = Recorder()
+    served = world.bus.serve(kind, server, [recorder])
+    served.start()
+    yield recorder
+    served.stop()
+    served.wait(5)

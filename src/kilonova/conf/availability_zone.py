@@ -1,0 +1,14 @@
+"""Names of availability zones that no aggregate gives, in the default group."""
+
+from oslo_config import cfg
+
+GROUP: str | None = None
+
+OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "default_availability_zone",
+        default="nova",
+        help="Availability zone of compute hosts that are in no aggregate with a zone."
+        " Users should not ask for it by name.",
+    ),
+]
