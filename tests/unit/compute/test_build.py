@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.unit.compute.world import World
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.fakes.guests import IMAGE_ID
+from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+
+from kilonova.contract import exceptions, objects
+from kilonova.db.objects import instance as instances
+from kilonova.virt.fake.driver import FakeDriver
 
 
 def test_a_server_is_built(world: World) -> None:
@@ -22,3 +32,308 @@ def test_a_server_is_built(world: World) -> None:
     world.idle()
     assert world.events(asked.uuid, ctxt.request_id) == [("compute__do_build_and_run_instance", "Success")]
     assert ("update", asked.uuid) in world.schedulers.told
+
+
+def ended_in_error(world: World, asked: Any, ctxt: Any) -> Any:
+    """The server is in ERROR on no host, and nothing is held for it."""
+    server = world.until(asked.uuid, vm_state="error", task_state=None)
+    world.idle()
+    assert (server.host, server.node, server.compute_id, server.availability_zone) == (None, None, None, None)
+    assert server.info_cache.network_info == []
+    assert world.leftovers(asked.uuid) == NOTHING
+    assert world.hosts["h1"].agent.tracker.tracked() == set()
+    assert world.tasks.builds == []
+    assert world.events(asked.uuid, ctxt.request_id) == [("compute__do_build_and_run_instance", "Error")]
+    return world.fault(asked.uuid)
+
+
+def test_a_hopeless_build_ends_in_error(world: World) -> None:
+    world.host()
+    world.fail("spawn", exceptions.ImageUnacceptable(image_id="i", reason="it has a backing file"))
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    fault = ended_in_error(world, asked, ctxt)
+    assert fault.code == 500
+    assert f"Build of instance {asked.uuid} aborted" in fault.message
+    assert "it has a backing file" in fault.message
+    assert "Traceback" in fault.details
+
+
+def test_a_build_that_may_not_be_tried_again_ends_in_error(world: World) -> None:
+    world.host()
+    world.fail("spawn", exceptions.NovaException("the hypervisor said no"))
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, filter_properties={})
+    assert ended_in_error(world, asked, ctxt).message == "the hypervisor said no"
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_failed_build_is_tried_elsewhere(world: World, after: bool) -> None:
+    world.host()
+    world.fail("spawn", exceptions.ComputeResourcesUnavailable(reason="no room"), after=after)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, host_list=[])
+    assert wait_for(lambda: world.tasks.builds)
+    world.idle()
+    server = world.server(asked.uuid)
+    assert (server.vm_state, server.task_state, server.host, server.node) == ("building", "scheduling", None, None)
+    assert world.leftovers(asked.uuid) == NOTHING
+    assert world.fault(asked.uuid) is None
+    [args] = world.tasks.builds
+    assert [each.uuid for each in args["instances"]] == [asked.uuid]
+    retry = args["filter_properties"]["retry"]
+    assert retry["hosts"] == [["h1", "h1"]]
+    assert "no room" in retry["exc_reason"]
+    assert any("no room" in line for line in retry["exc"])
+    assert args["admin_password"] == "secret"
+    assert args["host_lists"] == [[]]
+    assert world.hosts["h1"].agent.tracker.nodes["h1"].failed_builds == 1
+    assert world.events(asked.uuid, ctxt.request_id) == [("compute__do_build_and_run_instance", "Success")]
+
+
+def test_a_second_try_after_a_reschedule_works(world: World) -> None:
+    world.host()
+    world.host("h2")
+    world.fail("spawn", exceptions.ComputeResourcesUnavailable(reason="no room"))
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    assert wait_for(lambda: world.tasks.builds)
+    again = world.server(asked.uuid)
+    world.claim(ctxt, again, "h2")
+    world.cast_build(ctxt, again, "h2")
+    server = world.until(asked.uuid, vm_state="active", task_state=None)
+    assert server.host == "h2"
+    [port] = world.cloud.neutron.ports_of(asked.uuid)
+    assert port["binding:host_id"] == "h2"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            {"status": 409, "body": {"NeutronError": {"type": "IpAddressGenerationFailure", "message": "none left"}}},
+            "Failed to allocate the network(s) with error",
+        ),
+        ({"status": 500}, "neutron"),
+    ],
+)
+def test_networks_that_cannot_be_had(world: World, error: dict[str, Any], message: str) -> None:
+    world.host()
+    world.cloud.neutron.fail("POST", ".*ports", times=10, **error)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, filter_properties={})
+    assert message in ended_in_error(world, asked, ctxt).message
+
+
+def test_a_volume_that_cannot_be_had(world: World) -> None:
+    world.host()
+    volume = world.cloud.cinder.volume(project="project")
+    world.cloud.cinder.fail("PUT", "/attachments/", status=500, times=10)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="")
+    world.cast_build(ctxt, asked)
+    assert "Failure prepping block device" in ended_in_error(world, asked, ctxt).message
+    assert world.cloud.cinder.volumes[volume]["status"] == "available"
+
+
+def test_a_rescheduled_server_keeps_its_volume_reserved(world: World) -> None:
+    world.host()
+    volume = world.cloud.cinder.volume(project="project")
+    world.fail("spawn", exceptions.ComputeResourcesUnavailable(reason="no room"))
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="")
+    world.cast_build(ctxt, asked)
+    assert wait_for(lambda: world.tasks.builds)
+    world.idle()
+    [disk] = world.disks(asked)
+    [attachment] = world.leftovers(asked.uuid)["attachments"]
+    assert disk.attachment_id == attachment
+    assert disk.connection_info is None
+    assert world.cloud.cinder.volumes[volume]["status"] == "reserved"
+
+
+def test_a_volume_is_made_from_an_image(world: World) -> None:
+    world.host()
+    world.set(block_device_allocate_retries_interval=0)
+    disk = objects.BlockDeviceMapping(
+        source_type="image", destination_type="volume", boot_index=0, volume_size=3, image_id=IMAGE_ID
+    )
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[disk])
+    world.cast_build(ctxt, asked)
+    world.until(asked.uuid, vm_state="active")
+    [made] = world.cloud.cinder.volumes.values()
+    assert (made["size"], made["status"]) == (3, "in-use")
+    [mapping] = world.disks(asked)
+    assert mapping.volume_id == made["id"]
+
+
+def test_a_delete_ends_a_build(world: World) -> None:
+    """The build gives way after the step it is in, cleans up, and the delete does the rest."""
+    world.set("kilonova", fake_latency={"spawn": 0.5})
+    world.host()
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    server = world.until(asked.uuid, task_state="spawning")
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    world.gone(server.uuid)
+    world.idle()
+    assert world.leftovers(server.uuid) == NOTHING
+    assert world.fault(server.uuid) is None
+
+
+def test_a_delete_does_not_wait_for_interfaces(world: World) -> None:
+    """A guest that waits for its ports is given up at once."""
+
+    class Waiting(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            wanted = [("network-vif-plugged", vif["id"]) for vif in guest.network_info]
+            with self.services.events.expect(guest.instance.uuid, wanted, 60):
+                super().spawn(ctxt, guest)
+
+    world.host(driver=Waiting)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    server = world.until(asked.uuid, task_state="spawning")
+    began = time.monotonic()
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    world.gone(server.uuid)
+    world.idle()
+    assert time.monotonic() - began < 10
+    assert world.leftovers(server.uuid) == NOTHING
+    # The next build of the same host waits and is woken.
+    other = world.asked(ctxt)
+    world.cast_build(ctxt, other)
+    waiting = world.until(other.uuid, task_state="spawning")
+    [port] = world.cloud.neutron.ports_of(other.uuid)
+    event = objects.InstanceExternalEvent(
+        instance_uuid=other.uuid, name="network-vif-plugged", status="completed", tag=port["id"], data={}
+    )
+    time.sleep(0.1)
+    world.client.external_instance_event(world.ctxt(), instances=[waiting], events=[event], host="h1")
+    world.until(other.uuid, vm_state="active")
+
+
+def test_a_server_deleted_before_its_build(world: World) -> None:
+    world.host()
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.db.run(instances.destroy, ctxt, world.server(asked.uuid))
+    world.cast_build(ctxt, asked)
+    assert wait_for(lambda: not world.cloud.placement.held(asked.uuid))
+    world.idle()
+    assert world.leftovers(asked.uuid) == NOTHING
+
+
+def test_a_repeated_cast_builds_once(world: World) -> None:
+    world.host()
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    for _ in range(3):
+        world.cast_build(ctxt, asked)
+    world.until(asked.uuid, vm_state="active", task_state=None)
+    world.cast_build(ctxt, asked)
+    world.idle()
+    assert world.until(asked.uuid, vm_state="active", task_state=None).host == "h1"
+    assert len(world.cloud.neutron.ports_of(asked.uuid)) == 1
+    assert world.events(asked.uuid, ctxt.request_id) == [("compute__do_build_and_run_instance", "Success")]
+
+
+def test_a_build_of_a_server_that_is_elsewhere_is_refused(world: World) -> None:
+    """A late cast must not touch a server that another request has brought up."""
+    world.host()
+    world.host("h2")
+    server = world.built("h2")
+    server.task_state = "rebooting"
+    world.db.run(instances.save, world.ctxt(), server)
+    ctxt = world.ctxt()
+    world.act(ctxt, server, "create")
+    world.cast_build(ctxt, server)
+    world.idle()
+    now = world.server(server.uuid)
+    assert (now.vm_state, now.task_state, now.host) == ("active", "rebooting", "h2")
+    assert len(world.cloud.neutron.ports_of(server.uuid)) == 1
+    assert world.cloud.placement.held(server.uuid)
+
+
+def test_builds_are_bounded_and_others_wait(world: World) -> None:
+    world.set(max_concurrent_builds=2)
+    world.set("kilonova", fake_latency={"spawn": 0.1})
+    most = [0, 0]
+    lock = threading.Lock()
+
+    class Counting(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            with lock:
+                most[0] += 1
+                most[1] = max(most)
+            super().spawn(ctxt, guest)
+            with lock:
+                most[0] -= 1
+
+    world.host(driver=Counting)
+    asked = []
+    for _ in range(6):
+        ctxt = world.ctxt()
+        asked.append(world.asked(ctxt))
+        world.cast_build(ctxt, asked[-1])
+    for each in asked:
+        world.until(each.uuid, vm_state="active")
+    assert most[1] == 2
+
+
+def test_the_group_rule_is_checked_once_more(world: World) -> None:
+    world.host()
+    first = world.built()
+    ctxt = world.ctxt()
+    second = world.asked(ctxt)
+    group = world.group("anti-affinity", first.uuid, second.uuid)
+    hints = {"scheduler_hints": {"group": [group]}}
+    world.cast_build(ctxt, second, filter_properties={"retry": {"num_attempts": 1, "hosts": []}, **hints})
+    assert wait_for(lambda: world.tasks.builds)
+    world.idle()
+    assert "nti-affinity" in world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
+    assert world.leftovers(second.uuid) == NOTHING
+    assert world.hosts["h1"].agent.tracker.nodes["h1"].failed_builds == 0
+
+
+def test_the_node_record_follows(world: World) -> None:
+    world.host()
+    server = world.built()
+
+    def record() -> Any:
+        [node] = world.hosts["h1"].agent.store.nodes_of_host(world.ctxt(), "h1")
+        return node
+
+    assert wait_for(lambda: record().memory_mb_used == 512 + 192)
+    node = record()
+    assert (node.vcpus_used, node.local_gb_used, node.running_vms) == (1, 1, 1)
+    assert node.stats["num_instances"] == "1"
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    assert wait_for(lambda: record().memory_mb_used == 512)
+
+
+def test_config_drive_and_files_reach_the_guest(world: World) -> None:
+    seen: dict[str, Any] = {}
+
+    class Papers:
+        def files(self, instance: Any, network_info: Any, **more: Any) -> dict[str, bytes]:
+            seen.update(more, ports=[vif["id"] for vif in network_info])
+            return {"openstack/latest/meta_data.json": b"{}"}
+
+    world.host(documents=Papers())
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, config_drive="True")
+    world.cast_build(ctxt, asked, injected_files=[["/etc/motd", "aGVsbG8="]])
+    server = world.until(asked.uuid, vm_state="active")
+    assert seen["injected_files"] == [("/etc/motd", b"hello")]
+    assert seen["admin_password"] == "secret"
+    assert seen["ports"] == [vif["id"] for vif in server.info_cache.network_info]
+    assert world.driver()._guests.get(asked.uuid).config_drive

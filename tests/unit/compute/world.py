@@ -20,6 +20,7 @@ from kilonova.compute import service
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
+from kilonova.db.api import instance_groups, instance_mappings
 from kilonova.db.cell.tables import SERVICES
 from kilonova.db.cells import Cells
 from kilonova.db.objects import action, bdm
@@ -186,6 +187,18 @@ class World:
 
     def act(self, ctxt: RequestContext, instance: objects.Instance, name: str) -> None:
         self.db.run(action.action_start, ctxt, instance.uuid, name, False)
+
+    def group(self, policy: str, *members: str) -> str:
+        """A server group with these members; its uuid."""
+        with self.cells.api.write() as tx:
+            made = instance_groups.instance_group_create(
+                tx, {"project_id": PROJECT, "user_id": "user", "name": "g"}, policy
+            )
+            for member in members:
+                row = {"instance_uuid": member, "project_id": PROJECT, "user_id": "user", "cell_id": None}
+                instance_mappings.instance_mapping_create(tx, row)
+            instance_groups.instance_group_members_add(tx, made["id"], members)
+        return str(made["uuid"])
 
     def disks(self, instance: objects.Instance) -> objects.BlockDeviceMappingList:
         return self.db.query(bdm.get_by_instance_uuid, self.ctxt(), instance.uuid)

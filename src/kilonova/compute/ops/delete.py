@@ -65,7 +65,7 @@ def current_mappings(work: Work) -> list[objects.BlockDeviceMapping]:
 
 
 def forget(work: Work) -> None:
-    """Claims on this host and in Placement end. Raises clients' ServiceError: allocations must not outlive the record."""
+    """Claims here and in Placement end. Raises clients' ServiceError: allocations must not outlive the record."""
     work.agent.tracker.forget(work.instance.uuid)
     work.agent.clients.placement.allocations_delete(work.ctxt, work.instance.uuid, force=True)
 
