@@ -129,13 +129,15 @@ def fail(tx: Any, ctxt: RequestContext, uuid: str, failure: Failure, host: str) 
     server = look(tx, uuid)
     if server is None or server.vm_state != VM.BUILDING or server.task_state == Task.DELETING:
         return False
-    seen = server.task_state
+    seen, of_host = server.task_state, server.host
     server.vm_state, server.task_state = VM.ERROR, None
+    # A host that comes back finds by this that the guest is not its any more, and removes it.
+    server.host = server.node = server.compute_id = server.launched_on = None
     try:
         instances.save(tx, ctxt, server, expected_vm_state=[VM.BUILDING], expected_task_state=[seen])
     except (exceptions.InstanceUpdateConflict, exceptions.InstanceNotFound):
         return False
-    record_fault(tx, ctxt, uuid, failure, server.host)
+    record_fault(tx, ctxt, uuid, failure, of_host)
     _failed_event(tx, ctxt, uuid, failure, host)
     return True
 

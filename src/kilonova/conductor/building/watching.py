@@ -81,6 +81,10 @@ def _unanswered(run: Run, place: Place, following: Next) -> bool:
     if not sending.due_again(run, world.conf.kilonova.flow_resend):
         return False
     host = run.frame["sent"]["host"]
+    if not world.clients.placement.allocations_get(resources.serving(context(run)), run.subject_id).allocations:
+        # Hosts release the claim before they give a server back; the cast that says so was lost.
+        following.elsewhere(run, place, f"host {host} gave the server back")
+        return False
     state = place.database.query(hosts.life, context(run), host, world.conf.service_down_time)
     if state is Life.UP:
         following.resend(run, place)

@@ -174,7 +174,7 @@ class _Following(watching.Next):
 
 
 def give_up(run: Run) -> None:
-    """Nothing claimed, and the server in ERROR with the reason, wherever its record is; if its user deleted it, gone."""
+    """Nothing claimed, the server in ERROR with the reason wherever its record is; gone if its user deleted it."""
     world: World = run.world
     failure = run.failure
     if run.frame.get("kept"):

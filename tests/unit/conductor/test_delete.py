@@ -1,0 +1,162 @@
+"""Deletions: by the host, without it, and racing with a build at every stage."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.unit.conductor.stage import SEAL, Stage
+from tests.unit.conductor.test_build import FLOWS, begin, run, turn
+
+from kilonova.conductor import records
+from kilonova.conductor.failures import describe
+from kilonova.conductor.ops import build
+from kilonova.db import flows
+from kilonova.flow import offers
+from kilonova.flow.engine import Engine
+from kilonova.flow.run import Lease, Run
+
+
+def built(stage: Stage) -> str:
+    server = begin(stage, stage.post())
+    run(stage)
+    assert stage.server(server).vm_state == "active"
+    stage.compute.casts.clear()
+    return server
+
+
+def test_the_host_deletes(stage: Stage) -> None:
+    server = built(stage)
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.compute.casts == [("terminate", "h1")]
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_lost_cast_is_sent_again(stage: Stage) -> None:
+    server = built(stage)
+    stage.compute.drop = 1
+    stage.user_deletes(server)
+    run(stage, 100)
+    assert stage.server(server) is None
+    assert stage.compute.casts == [("terminate", "h1")] * 2
+
+
+def test_a_host_that_is_down_is_not_waited_for(stage: Stage) -> None:
+    server = built(stage)
+    stage.silence("h1")
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.compute.casts == []
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_host_that_was_asked_and_then_went_down_has_its_time(stage: Stage) -> None:
+    stage.conf.set_override("service_down_time", 1)
+    server = built(stage)
+    stage.compute.drop = 1
+    stage.user_deletes(server)
+    stage.cell.run(_beat, "h1")
+    turn(stage)
+    assert stage.compute.casts == [("terminate", "h1")]
+    stage.silence("h1")
+    turn(stage)
+    assert stage.server(server) is not None
+    time.sleep(1.1)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def _beat(tx: object, host: str) -> None:
+    from kilonova.db.heartbeat import service_beat
+
+    service_beat(tx, host, "nova-compute")
+
+
+def test_ports_that_the_user_brought_stay(stage: Stage) -> None:
+    server = built(stage)
+    (port,) = stage.cloud.neutron.ports_of(server)
+    port["created_at"] = "2020-01-01T00:00:00Z"
+    stage.silence("h1")
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.cloud.neutron.ports[port["id"]]["device_id"] == ""
+
+
+def test_a_host_that_cannot_delete_leaves_error(stage: Stage) -> None:
+    server = built(stage)
+    stage.user_deletes(server)
+    turn(stage)
+    stage.compute.mail.clear()
+    failed = stage.server(server)
+    failed.vm_state, failed.task_state = "error", None
+    stage.save(failed)
+    run(stage)
+    assert stage.server(server).vm_state == "error"
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+
+
+def test_neutron_is_away_for_a_while(stage: Stage) -> None:
+    server = built(stage)
+    stage.silence("h1")
+    stage.cloud.neutron.fail("GET", "/v2.0/ports", status=503, times=12)
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+@pytest.mark.parametrize("host_is_quick", [True, False])
+@pytest.mark.parametrize("moment", range(9))
+def test_deleted_at_every_moment_of_a_build(stage: Stage, moment: int, host_is_quick: bool) -> None:
+    """B130: whatever the moment, the server ends deleted and nothing of it is left."""
+    new = stage.post()
+    server = begin(stage, new)
+    passed = 0
+
+    def between(run: Run) -> None:
+        nonlocal passed
+        if host_is_quick:
+            stage.compute.work()
+        if passed == moment:
+            stage.user_deletes(server)
+        passed += 1
+
+    engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0, between=between)
+    for op in (offers.BUILD_BATCH, offers.BUILD):
+        for row in stage.api_store.active(server, op):
+            taken = stage.api_store.take(row.id, "me", 60_000)
+            engine.run(Lease(stage.api_store, taken, time.monotonic() + 60))
+    if passed <= moment:
+        stage.user_deletes(server)
+    run(stage, 100)
+    assert stage.server(server) is None
+    assert stage.buried(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+    assert stage.api.query(build.build_requests.build_request_get, server) is None
+
+
+def test_two_deletions_make_one_flow(stage: Stage) -> None:
+    server = built(stage)
+    stage.user_deletes(server)
+    with stage.cell.write() as tx:
+        again = offers.delete_offer(SEAL, stage.ctxt(), instance_uuid=server, cast=False, grace=0.0)
+        assert not flows.offer(tx, again)
+    run(stage)
+    assert stage.server(server) is None
+
+
+def test_a_record_without_host_that_a_host_takes_meanwhile_is_not_erased(stage: Stage) -> None:
+    server = built(stage)
+    from kilonova.conductor.ops import delete
+
+    assert not stage.cell.run(delete._erase_as_seen, stage.ctxt(), server, None)
+    assert stage.server(server) is not None
+    assert stage.cell.run(delete._erase_as_seen, stage.ctxt(), server, "h1")
+    assert stage.cell.query(records.look, server) is None
