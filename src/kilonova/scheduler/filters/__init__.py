@@ -1,0 +1,1 @@
+"""Filters: each says why a host will not do."""

@@ -1,0 +1,65 @@
+"""Together with or apart from other servers: groups and the hints that name servers."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from kilonova.scheduler import groups
+from kilonova.scheduler.filters.base import Filter
+from kilonova.scheduler.request import Request
+from kilonova.scheduler.snapshot.host import Host
+
+
+class ServerGroupAntiAffinityFilter(Filter):
+    """At most max_server_per_host (1) members of the group on a host."""
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        group = request.group
+        if group is None or group.policy != groups.ANTI_AFFINITY or request.instance_uuid in host.instances:
+            return None
+        here = group.on(host)
+        if len(here) < group.max_per_host:
+            return None
+        return f"it has {len(here)} of at most {group.max_per_host} servers of the group"
+
+
+class ServerGroupAffinityFilter(Filter):
+    """Where the other members are."""
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        group = request.group
+        if group is None or group.policy != groups.AFFINITY:
+            return None
+        others = {where for uuid, where in group.hosts.items() if uuid != request.instance_uuid}
+        return None if not others or host.host in others else "the group's servers are elsewhere"
+
+
+class DifferentHostFilter(Filter):
+    once = True
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        named = request.hint_list("different_host")
+        return "a server of the hint different_host is here" if host.instances.intersection(named) else None
+
+
+class SameHostFilter(Filter):
+    once = True
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        named = request.hint_list("same_host")
+        if not named or host.instances.intersection(named):
+            return None
+        return "no server of the hint same_host is here"
+
+
+class SimpleCIDRAffinityFilter(Filter):
+    """In the network of the address in the hint build_near_host_ip (with the hint cidr, /24)."""
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        near = request.hint("build_near_host_ip")
+        if not near:
+            return None
+        network = ipaddress.ip_network(f"{near}{request.hint('cidr', '/24')}", strict=False)
+        if host.host_ip is not None and ipaddress.ip_address(str(host.host_ip)) in network:
+            return None
+        return f"its address {host.host_ip} is not in {network}"

@@ -1,0 +1,1 @@
+"""All hosts in memory, kept up to date by what changed."""
