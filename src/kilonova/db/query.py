@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ def rows(tx: Tx, statement: sa.Executable, parameters: Any = None) -> list[Row]:
     """Every row of the result."""
     result = tx.execute(statement, parameters)
     keys = list(result.keys())
-    return [dict(zip(keys, row, strict=True)) for row in result]
+    return [dict(zip(keys, row, strict=True)) for row in result.all()]
 
 
 def row(tx: Tx, statement: sa.Executable) -> Row | None:
@@ -88,6 +89,12 @@ def soft_deleted(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.Update:
         .where(table.c.deleted == 0, *where)
         .values(deleted=table.c.id, deleted_at=clock.naive_now(), updated_at=table.c.updated_at)
     )
+
+
+@functools.lru_cache(maxsize=256)
+def selection(table: sa.Table, names: frozenset[str] | None = None) -> sa.Select[Any]:
+    """SELECT of the named columns, or of all; made once, since making it takes longer than running it."""
+    return sa.select(*(column for column in table.columns if names is None or column.name in names))
 
 
 def columns(table: sa.Table, names: Iterable[str] | None) -> list[sa.Column[Any]]:

@@ -14,7 +14,7 @@ Each part puts one key into every row:
 
 from __future__ import annotations
 
-import collections
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -52,6 +52,11 @@ EXTRA = frozenset(
 )
 """Columns of instance_extra."""
 
+Loader = Callable[[Tx, Sequence[Row], list[str]], None]
+"""Reads one part of the instances with these uuids and puts it into their rows."""
+
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+
 _CHUNK = 5000
 """Values in one IN list; databases limit the number of parameters."""
 
@@ -70,14 +75,14 @@ def attach(tx: Tx, found: Sequence[Row], parts: Iterable[str]) -> None:
             _extra(tx, chunk, uuids, extra)
 
 
-def _pairs(name: str, table: sa.Table, *, deleted_too: bool) -> Callable[[Tx, Sequence[Row], list[str]], None]:
-    statement = sa.select(table.c.instance_uuid, table.c.key, table.c.value)
+def _pairs(name: str, table: sa.Table, *, deleted_too: bool) -> Loader:
+    statement = sa.select(table.c.instance_uuid, table.c.key, table.c.value).where(table.c.instance_uuid.in_(_UUIDS))
     if not deleted_too:
         statement = statement.where(table.c.deleted == 0)
 
     def load(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
         pairs: dict[str, dict[str, str]] = {uuid: {} for uuid in uuids}
-        for uuid, key, value in tx.execute(statement.where(table.c.instance_uuid.in_(uuids))):
+        for uuid, key, value in tx.execute(statement, {"uuids": uuids}).all():
             pairs[uuid][key] = value
         for row in chunk:
             row[name] = pairs[row["uuid"]]
@@ -85,63 +90,36 @@ def _pairs(name: str, table: sa.Table, *, deleted_too: bool) -> Callable[[Tx, Se
     return load
 
 
-def _tags(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
-    statement = sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(uuids)).order_by(TAGS.c.tag)
-    tags = _grouped(tx.execute(statement))
-    for row in chunk:
-        row["tags"] = tags.get(row["uuid"], []) if not row.get("deleted") else []
+def _names(name: str, statement: sa.Select[Any], *, of_the_living: bool) -> Loader:
+    """A list of names per instance; the statement gives (instance uuid, name)."""
+
+    def load(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
+        names: dict[str, list[str]] = {uuid: [] for uuid in uuids}
+        for uuid, one in tx.execute(statement, {"uuids": uuids}).all():
+            names[uuid].append(one)
+        for row in chunk:
+            row[name] = [] if of_the_living and row.get("deleted") else names[row["uuid"]]
+
+    return load
 
 
-def _security_groups(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
-    link, group = SECURITY_GROUP_INSTANCE_ASSOCIATION, SECURITY_GROUPS
-    statement = (
-        sa.select(link.c.instance_uuid, group.c.name)
-        .join_from(link, group, link.c.security_group_id == group.c.id)
-        .where(link.c.instance_uuid.in_(uuids), link.c.deleted == 0, group.c.deleted == 0)
-        .order_by(group.c.name)
-    )
-    groups = _grouped(tx.execute(statement))
-    for row in chunk:
-        row["security_groups"] = groups.get(row["uuid"], [])
+def _single(name: str, statement: sa.Select[Any]) -> Loader:
+    """At most one row per instance; the statement gives its columns, `instance_uuid` among them."""
+
+    def load(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
+        found = {row["instance_uuid"]: row for row in query.rows(tx, statement, {"uuids": uuids})}
+        for row in chunk:
+            row[name] = found.get(row["uuid"])
+
+    return load
 
 
-def _fault(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
-    table = INSTANCE_FAULTS
-    newest = (
-        sa.select(sa.func.max(table.c.id).label("id"))
-        .where(table.c.instance_uuid.in_(uuids), table.c.deleted == 0)
-        .group_by(table.c.instance_uuid)
-        .subquery()
-    )
-    statement = sa.select(table).join_from(table, newest, table.c.id == newest.c.id)
-    faults = {row["instance_uuid"]: row for row in query.rows(tx, statement)}
-    for row in chunk:
-        row["fault"] = faults.get(row["uuid"])
-
-
-def _info_cache(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
-    table = INSTANCE_INFO_CACHES
-    found = query.rows(tx, sa.select(table).where(table.c.instance_uuid.in_(uuids)))
-    caches = {row["instance_uuid"]: row for row in found}
-    for row in chunk:
-        row["info_cache"] = caches.get(row["uuid"])
-
-
-def _extra(tx: Tx, chunk: Sequence[Row], uuids: list[str], names: Collection[str]) -> None:
-    table = INSTANCE_EXTRA
-    wanted = sorted(names)
-    statement = sa.select(table.c.instance_uuid, *query.columns(table, wanted)).where(table.c.instance_uuid.in_(uuids))
-    found = {uuid: dict(zip(wanted, texts, strict=True)) for uuid, *texts in tx.execute(statement)}
-    for row in chunk:
-        row["extra"] = found.get(row["uuid"]) or dict.fromkeys(wanted)
-
-
-def _children(name: str, table: sa.Table) -> Callable[[Tx, Sequence[Row], list[str]], None]:
-    statement = sa.select(table).where(table.c.deleted == 0).order_by(table.c.id)
+def _children(name: str, statement: sa.Select[Any]) -> Loader:
+    """Any number of rows per instance; the statement gives their columns, `instance_uuid` among them."""
 
     def load(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
         children: dict[str, list[Row]] = {uuid: [] for uuid in uuids}
-        for child in query.rows(tx, statement.where(table.c.instance_uuid.in_(uuids))):
+        for child in query.rows(tx, statement, {"uuids": uuids}):
             children[child["instance_uuid"]].append(child)
         for row in chunk:
             row[name] = children[row["uuid"]]
@@ -149,46 +127,76 @@ def _children(name: str, table: sa.Table) -> Callable[[Tx, Sequence[Row], list[s
     return load
 
 
-def _volumes(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
-    table = BLOCK_DEVICE_MAPPING
-    statement = (
-        sa.select(table.c.instance_uuid, table.c.volume_id, table.c.delete_on_termination)
-        .where(table.c.instance_uuid.in_(uuids), table.c.deleted == 0, table.c.volume_id.is_not(None))
-        .order_by(table.c.id)
+def _living(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:
+    statement = sa.select(*(columns or table.columns)).where(table.c.instance_uuid.in_(_UUIDS), table.c.deleted == 0)
+    return statement.order_by(table.c.id)
+
+
+def _security_groups() -> sa.Select[Any]:
+    link, group = SECURITY_GROUP_INSTANCE_ASSOCIATION, SECURITY_GROUPS
+    return (
+        sa.select(link.c.instance_uuid, group.c.name)
+        .join_from(link, group, link.c.security_group_id == group.c.id)
+        .where(link.c.instance_uuid.in_(_UUIDS), link.c.deleted == 0, group.c.deleted == 0)
+        .order_by(group.c.name)
     )
-    volumes: dict[str, list[Row]] = {uuid: [] for uuid in uuids}
-    for found in query.rows(tx, statement):
-        volumes[found["instance_uuid"]].append(found)
+
+
+def _newest_faults() -> sa.Select[Any]:
+    table = INSTANCE_FAULTS
+    newest = (
+        sa.select(sa.func.max(table.c.id).label("id"))
+        .where(table.c.instance_uuid.in_(_UUIDS), table.c.deleted == 0)
+        .group_by(table.c.instance_uuid)
+        .subquery()
+    )
+    return sa.select(table).join_from(table, newest, table.c.id == newest.c.id)
+
+
+@functools.lru_cache(maxsize=64)
+def _extra_statement(names: tuple[str, ...]) -> sa.Select[Any]:
+    table = INSTANCE_EXTRA
+    columns = query.columns(table, names)
+    return sa.select(table.c.instance_uuid, *columns).where(table.c.instance_uuid.in_(_UUIDS))
+
+
+def _extra(tx: Tx, chunk: Sequence[Row], uuids: list[str], names: Collection[str]) -> None:
+    wanted = tuple(sorted(names))
+    found = tx.execute(_extra_statement(wanted), {"uuids": uuids}).all()
+    texts = {row[0]: dict(zip(wanted, row[1:], strict=True)) for row in found}
     for row in chunk:
-        row["volumes"] = volumes[row["uuid"]]
+        row["extra"] = texts.get(row["uuid"]) or dict.fromkeys(wanted)
 
 
 def _services(tx: Tx, chunk: Sequence[Row], _uuids: list[str]) -> None:
     hosts = {row["host"] for row in chunk if row["host"] is not None}
-    table = SERVICES
-    where = (table.c.host.in_(hosts), table.c.binary == "nova-compute", table.c.deleted == 0)
-    services = {row["host"]: row for row in query.rows(tx, sa.select(table).where(*where))}
+    services = {row["host"]: row for row in query.rows(tx, _COMPUTE_SERVICES, {"hosts": list(hosts)})}
     for row in chunk:
         alive = services.get(row["host"]) if not row.get("deleted") else None
         row["services"] = [] if alive is None else [alive]
 
 
-def _grouped(found: Iterable[Any]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = collections.defaultdict(list)
-    for key, value in found:
-        groups[key].append(value)
-    return groups
+_COMPUTE_SERVICES = sa.select(SERVICES).where(
+    SERVICES.c.host.in_(sa.bindparam("hosts", expanding=True)),
+    SERVICES.c.binary == "nova-compute",
+    SERVICES.c.deleted == 0,
+)
+_TAGS = sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(_UUIDS)).order_by(TAGS.c.tag)
+_INFO_CACHES = sa.select(INSTANCE_INFO_CACHES).where(INSTANCE_INFO_CACHES.c.instance_uuid.in_(_UUIDS))
+_DEVICES = BLOCK_DEVICE_MAPPING.c
+_VOLUMES = _living(
+    BLOCK_DEVICE_MAPPING, _DEVICES.instance_uuid, _DEVICES.volume_id, _DEVICES.delete_on_termination
+).where(_DEVICES.volume_id.is_not(None))
 
-
-_LOADERS: dict[str, Callable[[Tx, Sequence[Row], list[str]], None]] = {
-    "block_device_mappings": _children("block_device_mappings", BLOCK_DEVICE_MAPPING),
-    "fault": _fault,
-    "info_cache": _info_cache,
+_LOADERS: dict[str, Loader] = {
+    "block_device_mappings": _children("block_device_mappings", _living(BLOCK_DEVICE_MAPPING)),
+    "fault": _single("fault", _newest_faults()),
+    "info_cache": _single("info_cache", _INFO_CACHES),
     "metadata": _pairs("metadata", INSTANCE_METADATA, deleted_too=False),
-    "pci_devices": _children("pci_devices", PCI_DEVICES),
-    "security_groups": _security_groups,
+    "pci_devices": _children("pci_devices", _living(PCI_DEVICES)),
+    "security_groups": _names("security_groups", _security_groups(), of_the_living=False),
     "services": _services,
     "system_metadata": _pairs("system_metadata", INSTANCE_SYSTEM_METADATA, deleted_too=True),
-    "tags": _tags,
-    "volumes": _volumes,
+    "tags": _names("tags", _TAGS, of_the_living=True),
+    "volumes": _children("volumes", _VOLUMES),
 }

@@ -68,7 +68,7 @@ def instance_get(
     columns: Iterable[str] = COLUMNS,
 ) -> Row | None:
     """One instance."""
-    statement = sa.select(*query.columns(INSTANCES, columns)).where(_C.uuid == uuid)
+    statement = query.selection(INSTANCES, frozenset({*columns, "uuid"})).where(_C.uuid == uuid)
     if not deleted_too:
         statement = statement.where(_C.deleted == 0)
     found = query.row(tx, statement)
@@ -97,7 +97,7 @@ def instance_list(
         return []
     sort = complete_sort(sort)
     order = query.ordered(tx, INSTANCES, sort)
-    statement = sa.select(*query.columns(INSTANCES, {*columns, *(key for key, _ in sort), "uuid"}))
+    statement = query.selection(INSTANCES, frozenset({*columns, *(key for key, _ in sort), "uuid"}))
     narrowed = _narrowed(tx, statement, filters or {})
     if narrowed is None:
         return []
