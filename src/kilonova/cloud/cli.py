@@ -127,7 +127,10 @@ def up_command(given: argparse.Namespace) -> int:
         terminal.close()
     OUT.print(f"[bold green]The cloud is up[/bold green] after {time.monotonic() - begin:.0f} s.")
     if place.settings.first_server:
-        show_first_server(place)
+        try:
+            show_first_server(place)
+        except CloudError as error:
+            ERR.print(f"[yellow]the first server:[/yellow] {escape(str(error))}")
     next_steps(place)
     return 0
 

@@ -147,11 +147,13 @@ class Cloud:
         compute = [name for name in self.supervisor.names() if name.startswith(("kilonova", "nova-"))]
         self.stop(compute, told)
         libvirt.power_off()
+        ovn = Ovn(site, self.supervisor)
+        plugged = ovn.devices() if site.settings.network == "ovn" else []
         others = [name for name in self.supervisor.names() if name not in LAST_TO_STOP]
         self.stop(others, told)
         self.stop([name for name in LAST_TO_STOP if name in self.supervisor.names()], told)
         if site.settings.network == "ovn":
-            Ovn(site, self.supervisor).clean()
+            ovn.clean(plugged)
         lvm.deactivate(site, site.log / "cinder-setup.log", remove=wipe)
         if wipe:
             self.wipe()

@@ -32,7 +32,7 @@ def main(url: str) -> None:
                 tx.execute(
                     rules.insert().values(
                         id=str(uuid.uuid4()),
-                        standard_attr_id=tuple(made.inserted_primary_key or ())[0],
+                        standard_attr_id=next(iter(made.inserted_primary_key or ())),
                         direction=direction,
                         ethertype=family,
                         remote_group_id="PARENT" if direction == "ingress" else None,

@@ -275,7 +275,7 @@ class Compute(Service):
     # What users find
 
     def steps(self) -> list[Step]:
-        hosts = Step("hosts", self.hosts_known, (self.name, "identity", "placement"), self.log, self.stamp("hosts"))
+        hosts = Step("hosts", self.hosts_known, (self.name, "identity", "placement"), self.log)
         return [*super().steps(), hosts]
 
     def hosts_known(self) -> None:
@@ -290,12 +290,16 @@ class Compute(Service):
 
         poll(f"compute hosts {', '.join(sorted(wanted))} are not up", patient(up), 120)
 
+        known = self.stamp("hosts-mapped")
+
         def mapped() -> bool:
-            self.manage(["cell_v2", "discover_hosts"])
+            if not known.exists():
+                self.manage(["cell_v2", "discover_hosts"])
             names = {item["hypervisor_hostname"] for item in admin.get(f"{url}/os-hypervisors")["hypervisors"]}
             return len(names) >= len(wanted)
 
         poll("compute hosts are not mapped to their cells", patient(mapped), 120, 1)
+        known.touch()
 
     def fill(self) -> None:
         admin = Rest(self.site)

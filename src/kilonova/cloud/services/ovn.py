@@ -5,9 +5,11 @@ The datapath is `netdev`: no kernel module is needed. The machine's own Open vSw
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from kilonova.cloud import addresses
@@ -186,11 +188,28 @@ class Ovn(Service):
         run(["ip", "link", "set", bridge, "up"], self.set_up_log)
         run(["ip", "route", "replace", plan.private, "via", plan.router_address, "dev", bridge], self.set_up_log)
 
-    def clean(self) -> None:
+    def devices(self) -> list[str]:
+        """What is plugged into the bridges, asked while the database still answers."""
+        if not self.supervisor.pid("ovsdb-ovs"):
+            return []
+        return [port for bridge in self.vsctl("list-br").split() for port in self.vsctl("list-ports", bridge).split()]
+
+    def clean(self, devices: Sequence[str]) -> None:
         """After the daemons have ended: devices and namespaces that they leave."""
         namespaces = json.loads(run(["ip", "-json", "netns", "list"], check=False) or "[]")
         for namespace in namespaces:
             if namespace["name"].startswith(f"kn{self.site.settings.number}-"):
                 run(["ip", "netns", "del", namespace["name"]], check=False)
-        for bridge in (self.plan.integration, self.plan.external):
-            run(["ip", "link", "del", bridge], check=False)
+        # Every Open vSwitch in user space has this one; it goes when ours was the last.
+        shared = () if switch_runs() else ("ovs-netdev",)
+        for device in (*devices, self.plan.integration, self.plan.external, *shared):
+            run(["ip", "link", "del", device], check=False)
+
+
+def switch_runs() -> bool:
+    """Whether any Open vSwitch runs on this machine."""
+    for name in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if name.read_text().strip() == "ovs-vswitchd":
+                return True
+    return False
