@@ -138,6 +138,44 @@ class Ephemeral(WireObject):
         self.obj_set_defaults()
 
 
+class Tracked(WireObject):
+    """An object whose dicts in `TRACKED` count as changed when their contents are."""
+
+    TRACKED: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, context: Any = None, **kwargs: Any) -> None:
+        self._known: dict[str, Any] = {}
+        super().__init__(context=context, **kwargs)
+        self._remember()
+
+    def _remember(self, names: Iterable[str] | None = None) -> None:
+        for name in self.TRACKED:
+            if (names is None or name in names) and name in self:
+                # A plain dict: the field's own keeps a reference to this object.
+                self._known[name] = dict(getattr(self, name))
+
+    def obj_what_changed(self) -> set[str]:
+        """Fields that were set, or whose contents changed, since the last reset."""
+        changed: set[str] = super().obj_what_changed()
+        return changed | {n for n in self.TRACKED if n in self and getattr(self, n) != self._known.get(n)}
+
+    def obj_reset_changes(self, fields: Any = None, recursive: bool = False) -> None:
+        """Count the fields (all, when none is named) as unchanged from here on."""
+        super().obj_reset_changes(fields, recursive=recursive)
+        self._remember(fields)
+
+    @classmethod
+    def _obj_from_primitive(cls, context: Any, objver: str, primitive: dict[str, Any]) -> Any:
+        made = super()._obj_from_primitive(context, objver, primitive)
+        made._remember()
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        twin = super().__deepcopy__(memo)
+        twin._known = {name: dict(value) for name, value in self._known.items()}
+        return twin
+
+
 class WireList(ovo.ObjectListBase, WireObject):
     """A list on the wire; `.objects` are its members."""
 

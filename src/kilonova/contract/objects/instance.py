@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from kilonova.contract.objects import types as t
-from kilonova.contract.objects.base import DictCompat, Persistent, WireList, WireObject, register
+from kilonova.contract.objects.base import DictCompat, Persistent, Tracked, WireList, register
 
 
 @register
-class Instance(Persistent, WireObject, DictCompat):
+class Instance(Persistent, Tracked, DictCompat):
     """A server and what is known of it."""
 
     VERSION = "2.8"
@@ -106,6 +106,7 @@ class Instance(Persistent, WireObject, DictCompat):
         "get_by_uuid": "uuid, expected_attrs=None, use_slave=False",
     }
     obj_extra_fields = ["name"]
+    TRACKED = ("metadata", "system_metadata")
     NAME_TEMPLATE: ClassVar[str] = "instance-%08x"
     """Default of the option instance_name_template."""
 
