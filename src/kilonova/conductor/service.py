@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-FLOWS = {flow.op: flow for flow in (build.BATCH, build.FLOW, elsewhere.FLOW, delete.FLOW)}
+FLOWS = {flow.op: flow for flow in (build.BATCH, build.FLOW, elsewhere.FLOW, elsewhere.WATCH, delete.FLOW)}
 """What this conductor drives."""
 
-CELL_FLOWS = {op: FLOWS[op] for op in (elsewhere.FLOW.op, delete.FLOW.op)}
+CELL_FLOWS = {op: FLOWS[op] for op in (elsewhere.FLOW.op, elsewhere.WATCH.op, delete.FLOW.op)}
 """What a conductor drives that knows its own cell only."""
 
 

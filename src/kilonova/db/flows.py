@@ -56,6 +56,11 @@ def active_subjects(tx: Any, subject_ids: Sequence[str]) -> set[str]:
     return set(tx.execute(query).scalars())
 
 
+def known_subjects(tx: Any, subject_ids: Sequence[str]) -> set[str]:
+    """Which of the subjects have, or had, a flow that is still kept."""
+    return set(tx.execute(sa.select(F.subject_id).distinct().where(F.subject_id.in_(list(subject_ids)))).scalars())
+
+
 def wake(tx: Any, subject_id: str, op: str | None = None) -> int:
     """Make the subject's live flows due now."""
     query = sa.update(KN_FLOW).where(F.subject_id == subject_id, F.state.in_(_LIVE)).values(wake_at=_WOKEN)

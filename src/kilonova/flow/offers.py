@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ BUILD_BATCH = "build_batch"
 BUILD = "build"
 RESCHEDULE = "reschedule"
 """Builds a server on one of its alternates after a host gave it back. Lives in the server's cell."""
+
+WATCH = "watch"
+"""Sees a build to its end that nobody drives. Lives in the server's cell."""
 
 DELETE = "delete"
 """Lives in the server's cell."""
@@ -70,6 +74,27 @@ def build_offer(
         project_id=ctxt.project_id,
         sealed=seal.close(secrets),
     )
+
+
+def burial_offer(ctxt: RequestContext, *, instance_uuid: str, project_id: str | None, reason: str) -> NewFlow:
+    """The flow that ends a build request which nobody drives: the server is shown in ERROR, with the reason."""
+    spec = {"nova_object.data": {"instance_uuid": instance_uuid}}
+    frame = {"context": context_part(ctxt), "request_specs": [spec], "given_up": reason, "tags": None}
+    frame["block_device_mapping"] = None
+    return NewFlow(BUILD_BATCH, instance_uuid, frame, request_id=ctxt.request_id, project_id=project_id)
+
+
+def watch_offer(
+    ctxt: RequestContext, *, instance_uuid: str, project_id: str | None, host: str | None, deadline_at: float
+) -> NewFlow:
+    """The flow that watches a build from now on. `deadline_at`: seconds since 1970-01-01 UTC."""
+    frame = {
+        "context": context_part(ctxt),
+        "requested_networks": None,
+        "sent": {"host": host, "at": time.time(), "times": 1},
+        "deadline_at": deadline_at,
+    }
+    return NewFlow(WATCH, instance_uuid, frame, request_id=ctxt.request_id, project_id=project_id)
 
 
 def delete_offer(

@@ -171,6 +171,24 @@ class _Following(watching.Next):
         offer_next(run, place, unpack(run.frame["hosts"]), props)
 
 
+def seen(run: Run) -> None:
+    """A build that nobody drives: made by a peer, or left by a flow that was abandoned."""
+
+
+def watch_only(run: Run) -> bool:
+    """ACTIVE or ERROR; there is nothing to send again, so a host that is lost ends the build."""
+    return watching.look(run, run.world.place_of_run(run), _Ending())
+
+
+class _Ending(watching.Next):
+    def resend(self, run: Run, place: Place) -> None:
+        sent = run.frame["sent"]
+        run.frame["sent"] = sent | {"times": sent["times"] + 1, "at": time.time()}
+
+    def elsewhere(self, run: Run, place: Place, reason: str) -> None:
+        raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)
+
+
 def _server(run: Run) -> objects.Instance | None:
     return run.world.place_of_run(run).database.query(records.look, run.subject_id)
 
@@ -184,4 +202,10 @@ FLOW = flow(
     step(prepare, retry=_SHORTLY),
     step(send, undo=clean, retry=Retry(on=RPC_LOST)),
     rest(watch, retry=_SHORTLY),
+)
+
+WATCH = flow(
+    offers.WATCH,
+    step(seen, undo=release),
+    rest(watch_only, undo=clean, retry=_SHORTLY),
 )

@@ -78,7 +78,7 @@ def project_of(run: Run) -> str | None:
 
 def _unanswered(run: Run, place: Place, following: Next) -> bool:
     world: World = run.world
-    if not sending.due_again(run, world.conf.kilonova.flow_resend):
+    if run.frame["sent"]["host"] is None or not sending.due_again(run, world.conf.kilonova.flow_resend):
         return False
     host = run.frame["sent"]["host"]
     if not world.clients.placement.allocations_get(resources.serving(context(run)), run.subject_id).allocations:

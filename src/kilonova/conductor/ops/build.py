@@ -34,6 +34,8 @@ class UserDeletedError(Exception):
 
 def accept(run: Run) -> None:
     """Which of the servers are still wanted."""
+    if reason := run.frame.get("given_up"):
+        raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)
     uuids = _asked_for(run)
     wanted = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
     run.frame["servers"] = [uuid for uuid in uuids if uuid in {each["instance_uuid"] for each in wanted}]

@@ -1,0 +1,56 @@
+"""What the record of a cell says about servers whose traces were found in other services, and about stuck tasks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+
+import sqlalchemy as sa
+
+from kilonova.db import query
+from kilonova.db.cell.tables import COMPUTE_NODES, INSTANCE_ACTIONS, INSTANCES, MIGRATIONS
+from kilonova.db.engine import Tx
+from kilonova.db.query import Row
+
+_I = INSTANCES.c
+_SERVER = (
+    _I.uuid, _I.deleted, _I.vm_state, _I.task_state, _I.host, _I.project_id, _I.user_id,
+    _I.created_at, _I.updated_at, _I.launched_at,
+)  # fmt: skip
+
+
+def server_traces(tx: Tx, uuids: Collection[str]) -> list[Row]:
+    """The states of these servers, deleted ones too."""
+    return query.rows(tx, sa.select(*_SERVER).where(_I.uuid.in_(list(uuids))))
+
+
+def migration_uuids(tx: Tx, uuids: Collection[str]) -> set[str]:
+    """Which of these are migrations: they hold what a server has on its other host."""
+    return set(query.values(tx, sa.select(MIGRATIONS.c.uuid).where(MIGRATIONS.c.uuid.in_(list(uuids)))))
+
+
+def node_uuids(tx: Tx) -> list[str]:
+    """Every node's uuid, which is that of its root provider; those of removed hosts too, while the record is kept."""
+    return query.values(tx, sa.select(COMPUTE_NODES.c.uuid).where(COMPUTE_NODES.c.uuid.is_not(None)))
+
+
+def servers_in_task(tx: Tx, tasks: Collection[str], unchanged_since: datetime.datetime, limit: int = 500) -> list[Row]:
+    """Living servers that a task has held since before a time (naive UTC)."""
+    changed = sa.func.coalesce(_I.updated_at, _I.created_at)
+    held = (_I.deleted == 0, _I.task_state.in_(list(tasks)), changed < unchanged_since)
+    return query.rows(tx, sa.select(*_SERVER).where(*held).order_by(_I.id).limit(limit))
+
+
+def servers_in_state(tx: Tx, vm_state: str, unchanged_since: datetime.datetime, limit: int = 500) -> list[Row]:
+    """Living servers in a state, unchanged since before a time (naive UTC)."""
+    changed = sa.func.coalesce(_I.updated_at, _I.created_at)
+    held = (_I.deleted == 0, _I.vm_state == vm_state, changed < unchanged_since)
+    return query.rows(tx, sa.select(*_SERVER).where(*held).order_by(_I.id).limit(limit))
+
+
+def last_request(tx: Tx, uuid: str) -> str | None:
+    """The request id of the newest action on a server."""
+    actions = INSTANCE_ACTIONS.c
+    newest = sa.select(actions.request_id).where(actions.instance_uuid == uuid, actions.deleted == 0)
+    found: str | None = tx.execute(newest.order_by(actions.id.desc()).limit(1)).scalar()
+    return found

@@ -1,0 +1,124 @@
+"""One loop per kind of harm: find (a few queries), judge (pure), repair (may be repeated), report.
+
+Nothing is repaired that was not seen in every pass for the whole grace time, and in two passes at least; nothing that
+an active flow owns. A dry run is the same without repair. A loop never retries by itself: the next pass does.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import datetime
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kilonova.base import clock
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspect:
+    """Something that looks wrong. `key` tells it apart from pass to pass; `harm` says what it is, for people."""
+
+    key: str
+    harm: str
+    data: Any = None
+    repairable: bool = True
+
+
+@dataclasses.dataclass
+class Report:
+    """What a loop did in its last pass, and in all of them."""
+
+    loop: str
+    at: datetime.datetime | None = None
+    seconds: float = 0.0
+    seen: list[str] = dataclasses.field(default_factory=list)
+    waiting: int = 0
+    repaired: int = 0
+    failed: int = 0
+    passes: int = 0
+    repaired_ever: int = 0
+    failed_ever: int = 0
+    error: str | None = None
+
+
+class Loop(abc.ABC):
+    """The four parts of a loop; `name` is that of its harm."""
+
+    name: str
+
+    @abc.abstractmethod
+    def find(self) -> Iterable[Any]:
+        """Look at the world and the record."""
+
+    @abc.abstractmethod
+    def judge(self, found: Iterable[Any]) -> Sequence[Suspect]:
+        """What of it looks wrong. Pure."""
+
+    @abc.abstractmethod
+    def repair(self, suspect: Suspect) -> None:
+        """Put it right; looks again at what must still be true."""
+
+
+class Patience:
+    """Remembers since when each suspect is seen."""
+
+    def __init__(self, grace: float, now: Callable[[], float] = clock.monotonic) -> None:
+        self._grace = grace
+        self._now = now
+        self._since: dict[str, float] = {}
+
+    def ripe(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+        """Those that were there in the last pass too, and for the grace time; what is not there now is forgotten."""
+        now = self._now()
+        before = self._since
+        self._since = {each.key: before.get(each.key, now) for each in suspects}
+        return [each for each in suspects if each.key in before and now - before[each.key] >= self._grace]
+
+
+class Pass:
+    """Runs a loop once at a time."""
+
+    def __init__(self, loop: Loop, grace: float, dry_run: bool = False) -> None:
+        self.loop = loop
+        self.report = Report(loop.name)
+        self._patience = Patience(grace)
+        self._dry_run = dry_run
+
+    def run(self) -> Report:
+        """One pass. A failure of the look ends it; a failure of one repair does not keep the others from being made."""
+        began = clock.monotonic()
+        report = self.report
+        report.at, report.passes, report.error = clock.now(), report.passes + 1, None
+        try:
+            suspects = self.loop.judge(self.loop.find())
+        except Exception as exc:  # noqa: BLE001 - a service may be away; the next pass looks again
+            report.error = f"{type(exc).__name__}: {exc}"
+            LOG.warning("%s: could not look: %s", self.loop.name, report.error)
+            return report
+        ripe = self._patience.ripe(suspects)
+        report.seen = [each.harm for each in suspects]
+        report.waiting = len(suspects) - len(ripe)
+        report.repaired = report.failed = 0
+        for suspect in ripe:
+            self._repair(suspect)
+        report.repaired_ever += report.repaired
+        report.failed_ever += report.failed
+        report.seconds = clock.monotonic() - began
+        return report
+
+    def _repair(self, suspect: Suspect) -> None:
+        if self._dry_run or not suspect.repairable:
+            LOG.warning("%s: %s", self.loop.name, suspect.harm)
+            return
+        try:
+            self.loop.repair(suspect)
+        except Exception:
+            self.report.failed += 1
+            LOG.exception("%s: %s: could not be repaired", self.loop.name, suspect.harm)
+        else:
+            self.report.repaired += 1
+            LOG.warning("%s: repaired: %s", self.loop.name, suspect.harm)

@@ -1,0 +1,63 @@
+"""Which loops there are in the control plane, and how they are run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from kilonova.base.periodic import Periodic
+from kilonova.reconcile.control.known import World
+from kilonova.reconcile.control.loop import Loop, Pass, Report
+from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
+from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
+from kilonova.reconcile.control.orphan_ports import OrphanPorts
+from kilonova.reconcile.control.stuck_flows import StuckFlows
+from kilonova.reconcile.control.stuck_tasks import StuckTasks
+from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
+
+LOG = logging.getLogger(__name__)
+
+
+class Service:
+    """Runs each loop every [kilonova] reconcile_interval seconds, one pass at a time."""
+
+    def __init__(self, loops: list[Loop], interval: float, grace: float, dry_run: bool = False) -> None:
+        self.passes = {loop.name: Pass(loop, grace, dry_run) for loop in loops}
+        self._timers = Periodic("reconcile", workers=2)
+        for each in self.passes.values():
+            self._timers.every(interval, each.run, name=each.loop.name, initial_delay=interval)
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        self._timers.start()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        self._timers.stop(timeout)
+        self._stopped.set()
+
+    def wait(self) -> None:
+        self._stopped.wait()
+
+    def reports(self) -> list[Report]:
+        """The last pass of each loop."""
+        return [each.report for each in self.passes.values()]
+
+
+def make(world: World) -> Service:
+    """All loops that the configuration does not switch off."""
+    conf = world.conf
+    made: list[Loop] = [
+        OrphanAllocations(world),
+        OrphanPorts(world),
+        StuckFlows(world),
+        StuckTasks(world),
+        UndrivenBuilds(world),
+    ]
+    if conf.cinder.auth_type or conf.service_user.auth_type:
+        made.append(OrphanAttachments(world))
+    else:
+        LOG.info("orphan_attachments does not run: neither [cinder] nor [service_user] has auth_type")
+    wanted = [loop for loop in made if loop.name not in conf.kilonova.reconcile_disabled]
+    return Service(
+        wanted, conf.kilonova.reconcile_interval, conf.kilonova.reconcile_grace, conf.kilonova.reconcile_dry_run
+    )

@@ -1,0 +1,90 @@
+"""A build that nobody drives: a build request, or a server in BUILD, without a flow.
+
+Work that a peer's conductor took has no flow, so a build request is given up only after [kilonova] build_deadline, and
+a server in BUILD is at first only watched: its host may be at work.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kilonova.base import clock
+from kilonova.contract import context
+from kilonova.contract.states import VM, Task
+from kilonova.db import flows
+from kilonova.db.api import build_requests
+from kilonova.db.cell import explanations
+from kilonova.db.cells import CellDown
+from kilonova.db.query import Row
+from kilonova.flow import offers
+from kilonova.reconcile.control.known import World
+from kilonova.reconcile.control.loop import Loop, Suspect
+
+
+class UndrivenBuilds(Loop):
+    name = "undriven_builds"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def find(self) -> Iterable[tuple[str | None, Row]]:
+        """(cell or None, build request or server), those with a flow left out."""
+        requests = self._world.cells.api.query(build_requests.build_request_list)
+        active = self._driven([each["instance_uuid"] for each in requests])
+        found: list[tuple[str | None, Row]] = [(None, each) for each in requests if each["instance_uuid"] not in active]
+        since = clock.naive_now() - datetime.timedelta(seconds=self._world.conf.kilonova.reconcile_grace)
+        answers = self._world.cells.scatter(
+            lambda cell: [] if cell.is_cell0 else cell.database.query(_building_undriven, since)
+        )
+        for cell, answer in answers.items():
+            if not isinstance(answer, CellDown):
+                active = self._driven([each["uuid"] for each in answer])
+                found += [(cell, each) for each in answer if each["uuid"] not in active]
+        return found
+
+    def _driven(self, uuids: list[str]) -> set[str]:
+        return self._world.cells.api.query(flows.active_subjects, uuids) if uuids else set()
+
+    def judge(self, found: Iterable[tuple[str | None, Row]]) -> Sequence[Suspect]:
+        suspects = []
+        patience = self._world.conf.kilonova.build_deadline
+        for cell, row in found:
+            if cell is not None:
+                harm = f"server {row['uuid']} is in BUILD and nobody drives it"
+                suspects.append(Suspect(row["uuid"], harm, (cell, row)))
+            elif _age(row) > patience:
+                harm = f"build request of server {row['instance_uuid']} is old and nobody drives it"
+                suspects.append(Suspect(row["instance_uuid"], harm, (None, row)))
+        return suspects
+
+    def repair(self, suspect: Suspect) -> None:
+        cell, row = suspect.data
+        ctxt = context.admin()
+        if cell is None:
+            reason = "nobody took the request in time"
+            new = offers.burial_offer(ctxt, instance_uuid=suspect.key, project_id=row["project_id"], reason=reason)
+            self._world.cells.api.run(flows.offer, new)
+            return
+        left = max(60.0, self._world.conf.kilonova.build_deadline - _age(row))
+        new = offers.watch_offer(
+            ctxt,
+            instance_uuid=suspect.key,
+            project_id=row["project_id"],
+            host=row["host"],
+            deadline_at=time.time() + left,
+        )
+        self._world.cells.cell(cell).database.run(flows.offer, new)
+
+
+def _building_undriven(tx: Any, since: datetime.datetime) -> list[Row]:
+    rows = explanations.servers_in_state(tx, VM.BUILDING, since)
+    active = flows.active_subjects(tx, [each["uuid"] for each in rows])
+    return [each for each in rows if each["uuid"] not in active and each["task_state"] != Task.DELETING]
+
+
+def _age(row: Row) -> float:
+    made = clock.aware(row["created_at"])
+    return (clock.now() - made).total_seconds() if made else 0.0
