@@ -55,6 +55,8 @@ class SameHostFilter(Filter):
 class SimpleCIDRAffinityFilter(Filter):
     """In the network of the address in the hint build_near_host_ip (with the hint cidr, /24)."""
 
+    once = True
+
     def objection(self, host: Host, request: Request) -> str | None:
         near = request.hint("build_near_host_ip")
         if not near:
