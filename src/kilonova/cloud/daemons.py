@@ -50,6 +50,8 @@ class Supervisor:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.started_in: dict[str, float] = {}
+        """Seconds that a daemon took until it answered, of those started here."""
 
     def pid_file(self, name: str) -> Path:
         return self.site.run / f"{name}.pid"
@@ -75,9 +77,11 @@ class Supervisor:
 
     def start(self, daemon: Daemon) -> None:
         """Start it unless it runs, and wait until it answers."""
-        if self.pid(daemon.name) is None:
+        begin = time.monotonic()
+        fresh = self.pid(daemon.name) is None
+        if fresh:
             self.spawn(daemon)
-        end = time.monotonic() + daemon.ready_within
+        end = begin + daemon.ready_within
         while not daemon.ready():
             if self.pid(daemon.name) is None:
                 raise CloudError(
@@ -88,6 +92,8 @@ class Supervisor:
                     f"{daemon.name} did not answer within {daemon.ready_within:.0f} s", self.best_log(daemon.name)
                 )
             time.sleep(0.1)
+        if fresh:
+            self.started_in[daemon.name] = time.monotonic() - begin
 
     def spawn(self, daemon: Daemon) -> None:
         self.site.run.mkdir(parents=True, exist_ok=True)

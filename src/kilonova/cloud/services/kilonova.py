@@ -169,7 +169,6 @@ class Compute(Service):
                 "report_interval": 10,
                 "service_down_time": 60,
             },
-            "api": {"auth_strategy": "keystone"},
             "keystone_authtoken": authtoken(self.site, "nova", "compute"),
             "service_user": auth | {"send_service_user_token": True},
             "keystone": auth,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 
 from kilonova.cloud import ini
 from kilonova.cloud.commands import run
@@ -11,17 +12,8 @@ from kilonova.cloud.daemons import Daemon, port_answers
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import LOOPBACK
 
-DATABASES = (
-    "keystone",
-    "placement",
-    "glance",
-    "neutron",
-    "cinder",
-    "nova_api",
-    "nova_cell0",
-    "nova_cell1",
-    "nova_cell2",
-)
+COMPUTE_DATABASES = ("nova_api", "nova_cell0", "nova_cell1", "nova_cell2")
+DATABASES = ("keystone", "placement", "glance", "neutron", "cinder", *COMPUTE_DATABASES)
 
 
 class Mariadb(Service):
@@ -72,9 +64,13 @@ class Mariadb(Service):
         statements = [
             f"CREATE USER IF NOT EXISTS 'cloud'@'%' IDENTIFIED BY '{secret}'",
             "GRANT ALL ON *.* TO 'cloud'@'%'",
-            *(f"CREATE DATABASE IF NOT EXISTS {name} CHARACTER SET utf8mb3" for name in DATABASES),
+            *(created(name) for name in DATABASES),
         ]
         self.sql("; ".join(statements))
+
+    def recreate(self, names: Sequence[str]) -> None:
+        """Empty databases, whatever was in them."""
+        self.sql("; ".join(f"DROP DATABASE IF EXISTS {name}; {created(name)}" for name in names))
 
     def sql(self, statement: str) -> str:
         socket = f"--socket={self.site.run / 'mysql.sock'}"
@@ -83,3 +79,7 @@ class Mariadb(Service):
     def daemons(self) -> list[Daemon]:
         argv = ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *self.as_root]
         return [Daemon(self.name, argv, ready=port_answers(self.site.ports["mariadb"]), stop_within=60)]
+
+
+def created(name: str) -> str:
+    return f"CREATE DATABASE IF NOT EXISTS {name} CHARACTER SET utf8mb3"

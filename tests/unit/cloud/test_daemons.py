@@ -1,0 +1,131 @@
+import http.server
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kilonova.cloud import daemons
+from kilonova.cloud.daemons import Daemon, Supervisor
+from kilonova.cloud.errors import CloudError
+
+SLEEP = ["sleep", "60"]
+
+
+def test_started_known_and_stopped_by_pid_file(supervisor: Supervisor) -> None:
+    supervisor.start(Daemon("one", SLEEP))
+    pid = supervisor.pid("one")
+    assert pid is not None
+    assert os.getpgid(pid) == pid
+    assert supervisor.running() == ["one"]
+    assert supervisor.stop("one")
+    assert daemons.start_ticks(pid) is None
+    assert supervisor.names() == []
+
+
+def test_starting_twice_keeps_the_process(supervisor: Supervisor) -> None:
+    supervisor.start(Daemon("one", SLEEP))
+    pid = supervisor.pid("one")
+    supervisor.start(Daemon("one", SLEEP))
+    assert supervisor.pid("one") == pid
+
+
+def test_a_recycled_pid_is_not_ours(supervisor: Supervisor) -> None:
+    supervisor.pid_file("one").write_text(f"{os.getpid()} 1\n")
+    assert supervisor.pid("one") is None
+    assert not supervisor.stop("one")
+    assert daemons.start_ticks(os.getpid()) is not None
+
+
+def test_one_that_ends_at_its_start_is_told_with_its_last_words(supervisor: Supervisor) -> None:
+    argv = ["sh", "-c", "echo cannot open the door; exit 3"]
+    with pytest.raises(CloudError, match="cannot open the door") as caught:
+        supervisor.start(Daemon("one", argv, ready=lambda: False))
+    assert caught.value.log == supervisor.output("one")
+
+
+def test_one_that_never_answers_is_told(supervisor: Supervisor) -> None:
+    with pytest.raises(CloudError, match="did not answer"):
+        supervisor.start(Daemon("one", SLEEP, ready=lambda: False, ready_within=0.3))
+
+
+def test_a_missing_program_is_told(supervisor: Supervisor) -> None:
+    with pytest.raises(CloudError, match="is not installed"):
+        supervisor.start(Daemon("one", ["/nowhere/program"]))
+
+
+def test_stop_ends_children_and_the_stubborn(supervisor: Supervisor, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    script = f"trap '' TERM; sleep 60 & echo $! > {child}; while :; do sleep 1; done"
+    supervisor.start(Daemon("one", ["sh", "-c", script], ready=child.exists))
+    time.sleep(0.1)
+    begin = time.monotonic()
+    assert supervisor.stop("one", within=0.5)
+    assert time.monotonic() - begin < 10
+    assert daemons.wait_until(lambda: daemons.start_ticks(int(child.read_text())) is None, 5)
+
+
+def test_credentials_of_the_caller_do_not_leak(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OS_PASSWORD", "mine")
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    supervisor.start(Daemon("one", ["sh", "-c", "env; sleep 60"], {"GIVEN": "yes"}))
+    assert daemons.wait_until(lambda: "GIVEN=yes" in supervisor.output("one").read_text(), 5)
+    assert "mine" not in supervisor.output("one").read_text()
+
+
+def test_memory_counts_the_whole_family(supervisor: Supervisor) -> None:
+    supervisor.start(Daemon("one", ["sh", "-c", f"{sys.executable} -c 'import time; time.sleep(60)' & sleep 60"]))
+    assert daemons.wait_until(lambda: (size := supervisor.memory("one")) is not None and size.processes == 3, 10)
+    size = supervisor.memory("one")
+    assert size is not None
+    assert size.rss >= size.pss > 0
+
+
+def test_the_services_own_log_is_the_better_one(supervisor: Supervisor) -> None:
+    own = supervisor.site.log / "one.log"
+    own.write_text("")
+    assert supervisor.best_log("one") == supervisor.output("one")
+    own.write_text("words")
+    assert supervisor.best_log("one") == own
+
+
+def test_probes(tmp_path: Path) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(int(self.path[1:]))
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_port
+    assert daemons.port_answers(port)()
+    assert daemons.http_answers(f"http://127.0.0.1:{port}/200")()
+    assert daemons.http_answers(f"http://127.0.0.1:{port}/401")()
+    assert not daemons.http_answers(f"http://127.0.0.1:{port}/503")()
+    server.shutdown()
+    server.server_close()
+    assert not daemons.port_answers(port)()
+    assert not daemons.http_answers(f"http://127.0.0.1:{port}/200")()
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listening:
+        assert not daemons.socket_answers(path)()
+        listening.bind(str(path))
+        listening.listen()
+        assert daemons.socket_answers(path)()
+
+
+def test_signal_of_choice(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    script = f"trap 'touch {mark}; exit' INT; echo ready; while :; do sleep 0.1; done"
+    supervisor.start(
+        Daemon("one", ["bash", "-c", script], ready=lambda: "ready" in supervisor.output("one").read_text())
+    )
+    supervisor.stop("one", how=signal.SIGINT)
+    assert mark.exists()

@@ -1,0 +1,204 @@
+import hashlib
+import hmac
+import http.client
+import http.server
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.cloud import metadata_proxy
+from kilonova.cloud.metadata_proxy import Port, Ports, Proxy, Upstream
+
+NETWORK = ["uuid", "11111111-0000-0000-0000-000000000000"]
+OTHER = ["uuid", "22222222-0000-0000-0000-000000000000"]
+
+
+def row(name: str, kind: str, mac: Any, datapath: list[str], **outside: str) -> dict[str, Any]:
+    pairs = [[f"neutron:{key}", value] for key, value in outside.items()]
+    return {"logical_port": name, "type": kind, "mac": mac, "external_ids": ["map", pairs], "datapath": datapath}
+
+
+LOCALPORT = row(
+    "meta-1", "localport", "fa:16:3e:00:00:01 10.0.0.2", NETWORK, device_id="ovnmeta-n", cidrs="10.0.0.2/24"
+)
+GUEST = row(
+    "port-1", "", "fa:16:3e:00:00:02 127.0.0.1", NETWORK, device_id="server-1", project_id="p", cidrs="127.0.0.1/24"
+)
+TWIN = row(
+    "port-2", "", "fa:16:3e:00:00:03 127.0.0.1", OTHER, device_id="server-2", project_id="q", cidrs="127.0.0.1/24"
+)
+
+
+@pytest.fixture
+def ports() -> Ports:
+    one = Ports()
+    one.update({"Port_Binding": {str(n): {"new": each} for n, each in enumerate((LOCALPORT, GUEST, TWIN))}})
+    return one
+
+
+def test_only_localports_of_metadata_serve(ports: Ports) -> None:
+    assert {port.name for port in ports.with_metadata().values()} == {"meta-1"}
+    ports.update({"Port_Binding": {"0": {"old": {}}}})
+    assert ports.with_metadata() == {}
+
+
+def test_the_same_address_on_two_networks_is_two_servers(ports: Ports) -> None:
+    for network, server in ((NETWORK, "server-1"), (OTHER, "server-2")):
+        owner = ports.owner(network[1], "127.0.0.1")
+        assert owner is not None
+        assert owner.device == server
+    assert ports.owner(NETWORK[1], "10.0.0.77") is None
+
+
+def test_a_port_without_address_serves_nobody() -> None:
+    bare = Port.of(row("meta-2", "localport", ["set", []], NETWORK, device_id="ovnmeta-n"))
+    assert not bare.serves_metadata
+
+
+def test_database_messages_are_followed_across_packets(ports: Ports, tmp_path: Path) -> None:
+    path = tmp_path / "sb.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        heard: list[Any] = []
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                heard.append(json.loads(connection.recv(65536)))
+                first = json.dumps({"id": 0, "error": None, "result": {"Port_Binding": {"9": {"new": GUEST}}}})
+                second = json.dumps(
+                    {"method": "update", "id": None, "params": [None, {"Port_Binding": {"8": {"new": TWIN}}}]}
+                )
+                echo = json.dumps({"method": "echo", "id": "e", "params": ["x"]})
+                connection.sendall(first[:40].encode())
+                connection.sendall((first[40:] + second + echo).encode())
+                heard.append(json.loads(connection.recv(65536)))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        changes: list[int] = []
+        with pytest.raises(ConnectionError):
+            metadata_proxy.follow(path, ports, lambda: changes.append(len(ports.rows)))
+        thread.join(10)
+    assert heard[0]["method"] == "monitor"
+    assert heard[1] == {"id": "e", "result": ["x"], "error": None}
+    assert changes == [1, 2]
+
+
+@pytest.fixture
+def api() -> Iterator[tuple[str, list[Any]]]:
+    seen: list[Any] = []
+
+    class Api(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append((self.path, dict(self.headers)))
+            code = 404 if self.path == "/nothing" else 200
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"uuid": "server-1"}' if code == 200 else b"no")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", seen
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def guest(ports: Ports, api: tuple[str, list[Any]]) -> Iterator[http.client.HTTPConnection]:
+    """Speaks to the proxy of the first network from the address 127.0.0.1."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    handling = metadata_proxy.handler(ports, NETWORK[1], Upstream(api[0], "s3cret"))
+    server = metadata_proxy.Server(listening, handling)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    server.shutdown()
+    server.server_close()
+
+
+def test_who_asks_is_told_to_the_api_and_cannot_be_faked(
+    guest: http.client.HTTPConnection, api: tuple[str, list[Any]]
+) -> None:
+    lies = {
+        "X-Instance-ID": "victim",
+        "x-instance-id-signature": "0",
+        "X-Forwarded-For": "10.9.9.9",
+        "Accept": "text/x",
+    }
+    guest.request("GET", "/openstack/latest/meta_data.json", headers=lies)
+    answer = guest.getresponse()
+    assert (answer.status, answer.read()) == (200, b'{"uuid": "server-1"}')
+    path, headers = api[1][0]
+    headers = {name.lower(): value for name, value in headers.items()}
+    assert path == "/openstack/latest/meta_data.json"
+    assert headers["x-instance-id"] == "server-1"
+    assert headers["x-tenant-id"] == "p"
+    assert headers["x-forwarded-for"] == "127.0.0.1"
+    assert headers["accept"] == "text/x"
+    assert headers["x-instance-id-signature"] == hmac.new(b"s3cret", b"server-1", hashlib.sha256).hexdigest()
+
+
+def test_answers_of_the_api_are_passed_on(guest: http.client.HTTPConnection) -> None:
+    guest.request("GET", "/nothing")
+    assert guest.getresponse().status == 404
+
+
+def test_a_stranger_is_refused(guest: http.client.HTTPConnection, ports: Ports, api: tuple[str, list[Any]]) -> None:
+    ports.update({"Port_Binding": {"1": {"old": {}}}})
+    guest.request("GET", "/openstack")
+    assert guest.getresponse().status == 404
+    assert api[1] == []
+
+
+def test_an_api_that_is_down_is_503(ports: Ports) -> None:
+    port = ports.owner(NETWORK[1], "127.0.0.1")
+    assert port is not None
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = taken.getsockname()[1]
+    code, _, _ = Upstream(f"http://127.0.0.1:{free}", "s").ask("/", {}, port, "127.0.0.1")
+    assert code == 503
+
+
+class Plugs:
+    """Plugs nothing, remembers all."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+
+    def plug(self, port: Port) -> str:
+        self.calls.append(("plug", port.name))
+        return "namespace"
+
+    def unplug(self, port: Port) -> None:
+        self.calls.append(("unplug", port.name))
+
+
+def test_networks_come_change_and_go(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_proxy, "listen_inside", lambda namespace: socket.create_server(("127.0.0.1", 0)))
+    plugs = Plugs()
+    proxy = Proxy(plugs, Upstream("http://127.0.0.1:1", "s"))  # type: ignore[arg-type]
+    proxy.ports = ports
+    proxy.reconcile()
+    proxy.reconcile()
+    assert plugs.calls == [("plug", "meta-1")]
+    more = LOCALPORT | {
+        "external_ids": ["map", [["neutron:device_id", "ovnmeta-n"], ["neutron:cidrs", "10.0.0.2/24 10.1.0.2/24"]]]
+    }
+    ports.update({"Port_Binding": {"0": {"new": more}}})
+    proxy.reconcile()
+    assert plugs.calls == [("plug", "meta-1"), ("plug", "meta-1")]
+    ports.update({"Port_Binding": {"0": {"old": {}}}})
+    proxy.reconcile()
+    assert plugs.calls[-1] == ("unplug", "meta-1")
+    assert proxy.serving == {}

@@ -1,0 +1,85 @@
+"""The scripts that run elsewhere: inside the guest, and inside the environment of other services."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kilonova.cloud
+from kilonova.cloud.commands import ok, run, run_each
+from kilonova.cloud.errors import CloudError
+
+CLOUD = Path(kilonova.cloud.__file__).parent
+FLATTEN = CLOUD / "image" / "files" / "flatten"
+
+
+def flatten(value: object) -> dict[str, str]:
+    done = subprocess.run([FLATTEN], input=json.dumps(value), capture_output=True, text=True, check=True)
+    return dict(line.split("\t", 1) for line in done.stdout.splitlines())
+
+
+def test_the_guest_reads_json() -> None:
+    value = {
+        "meta": {"hostname": "decoy", "a": 'x "quoted" \\ y'},
+        "hostname": "one.example",
+        "public_keys": {"k 1": "ssh-rsa AAAA me@here\n"},
+        "devices": [{"tags": ["t"]}, {}],
+        "empty": [],
+        "launch_index": 0,
+        "flag": True,
+        "none": None,
+    }
+    flat = flatten(value)
+    assert flat["hostname"] == "one.example"
+    assert flat["meta.hostname"] == "decoy"
+    assert flat["meta.a"] == 'x "quoted" \\ y'
+    assert flat["public_keys.k 1"] == "ssh-rsa AAAA me@here"
+    assert flat["devices.0.tags.0"] == "t"
+    assert (flat["launch_index"], flat["flag"], flat["none"]) == ("0", "true", "null")
+    assert not any(key.startswith("empty") for key in flat)
+
+
+@pytest.mark.parametrize("file", sorted((CLOUD / "image" / "files").iterdir()), ids=lambda file: file.name)
+def test_guest_scripts_are_shell(file: Path) -> None:
+    if file.name != "inittab":
+        subprocess.run(["sh", "-n", file], check=True)
+
+
+def test_commands_share_one_import(tmp_path: Path) -> None:
+    (tmp_path / "tool.py").write_text(
+        "import os, sys\n"
+        "print('imported', flush=True)\n"
+        "def main():\n    print(sys.argv)\n    return 3 if 'bad' in sys.argv else None\n"
+    )
+    argv = run_each(Path(sys.executable), "tool:main", ["tool", "--x"], ["a"], ["b", "c"])
+    text = run(argv, env={"PYTHONPATH": str(tmp_path)})
+    assert text.count("imported") == 1
+    assert "['tool', '--x', 'a']" in text
+    assert "['tool', '--x', 'b', 'c']" in text
+    failing = run_each(Path(sys.executable), "tool:main", ["tool"], ["bad"], ["never"])
+    with pytest.raises(CloudError, match="ended with 3"):
+        run(failing, env={"PYTHONPATH": str(tmp_path)})
+
+
+def test_commands_keep_their_output_and_tell_failures(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert run(["echo", "hello"], log) == "hello\n"
+    with pytest.raises(CloudError, match="oh no") as caught:
+        run(["sh", "-c", "echo oh no; exit 2"], log)
+    assert caught.value.log == log
+    assert "$ echo hello\nhello\n" in log.read_text()
+    with pytest.raises(CloudError, match="did not end"):
+        run(["sleep", "5"], timeout=0.1)
+    with pytest.raises(CloudError, match="not installed"):
+        run(["/nowhere/tool"])
+    assert ok(["true"])
+    assert not ok(["false"])
+
+
+def test_the_way_in_explains_itself() -> None:
+    script = Path(__file__).parents[3] / "run"
+    text = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "./run cloud" in text
+    assert subprocess.run([script, "dance"], capture_output=True).returncode == 2
