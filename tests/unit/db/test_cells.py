@@ -1,0 +1,148 @@
+"""Cells: mappings, templates, asking many at once, a cell that is down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova import conf as configuration
+from kilonova.db import templates
+from kilonova.db.api import cell_mappings, instance_mappings
+from kilonova.db.cells import CELL0_UUID, Cell, CellDown, Cells, NoApiDatabaseError, UnknownCellError
+from kilonova.db.engine import Database
+from kilonova.db.migrations import sync
+
+ONE = "11111111-1111-1111-1111-111111111111"
+TWO = "22222222-2222-2222-2222-222222222222"
+
+
+@pytest.fixture
+def cells(api_db: Database, cell_db: Database, tmp_path: Path) -> Iterator[Cells]:
+    for uuid, name, url in (
+        (CELL0_UUID, "cell0", f"sqlite:///{tmp_path}/cell0.db"),
+        (ONE, "one", "{scheme}:////{path}"),
+        (TWO, "two", "mysql+pymysql://u:p@127.0.0.1:1/n"),
+    ):
+        values = {"uuid": uuid, "name": name, "database_connection": url, "transport_url": "none:///"}
+        api_db.run(cell_mappings.cell_mapping_create, values)
+    sync.sync_main(Database(f"sqlite:///{tmp_path}/cell0.db"))
+    conf = configuration.new()
+    conf([], default_config_files=[])
+    conf.set_override("connection", str(api_db.url), "api_database")
+    conf.set_override("connection", str(cell_db.url), "database")
+    found = Cells(conf)
+    yield found
+    found.dispose()
+
+
+def answer(cell: Cell) -> str:
+    with cell.database.read() as tx:
+        tx.execute(sa.text("SELECT 1"))
+    return cell.uuid
+
+
+def test_cells_come_in_the_order_of_their_mappings(cells: Cells) -> None:
+    assert [cell.name for cell in cells.all()] == ["cell0", "one", "two"]
+    assert [cell.name for cell in cells.all(include_cell0=False)] == ["one", "two"]
+    assert cells.cell0.is_cell0
+
+
+def test_unknown_cell_is_looked_up_again_before_it_is_refused(cells: Cells, api_db: Database) -> None:
+    assert len(cells.all()) == 3
+    values = {"uuid": "new", "name": "new", "database_connection": "sqlite:////n.db", "transport_url": "none:///"}
+    api_db.run(cell_mappings.cell_mapping_create, values)
+    assert cells.cell("new").name == "new"
+    with pytest.raises(UnknownCellError):
+        cells.cell("unknown")
+
+
+def test_cell_that_is_down_does_not_hide_the_others(cells: Cells) -> None:
+    answers = cells.scatter(answer, [cells.cell(CELL0_UUID), cells.cell(TWO)], timeout=20)
+    assert answers[CELL0_UUID] == CELL0_UUID
+    assert isinstance(answers[TWO], CellDown)
+
+
+def test_cell_that_is_slow_is_down(cells: Cells) -> None:
+    release = threading.Event()
+
+    def ask(cell: Cell) -> str:
+        if not cell.is_cell0:
+            release.wait(20)
+        return cell.uuid
+
+    answers = cells.scatter(ask, timeout=0.2)
+    release.set()
+    assert answers[CELL0_UUID] == CELL0_UUID
+    assert answers[ONE] == CellDown(ONE, "no answer in time")
+    assert list(answers) == [CELL0_UUID, ONE, TWO]
+
+
+def test_mistakes_of_ours_are_not_a_cell_that_is_down(cells: Cells) -> None:
+    def broken(_cell: Cell) -> str:
+        raise KeyError("mistake")
+
+    with pytest.raises(KeyError, match="mistake"):
+        cells.scatter(broken)
+
+
+def test_cell_of_an_instance(cells: Cells, api_db: Database) -> None:
+    mapping = {"instance_uuid": "i", "project_id": "p", "user_id": "u", "cell_id": None}
+    api_db.run(instance_mappings.instance_mapping_create, mapping)
+    assert cells.for_instance("i") is None
+    assert cells.for_instance("unknown") is None
+    api_db.run(instance_mappings.instance_mapping_set_cell, "i", ONE)
+    found = cells.for_instance("i")
+    assert found is not None
+    assert found.uuid == ONE
+
+
+def test_own_database_is_shared_with_the_cell_that_has_its_url(api_db: Database, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/cell.db"
+    values = {"uuid": ONE, "name": "one", "database_connection": url, "transport_url": "none:///"}
+    api_db.run(cell_mappings.cell_mapping_create, values)
+    conf = configuration.new()
+    conf([], default_config_files=[])
+    conf.set_override("connection", str(api_db.url), "api_database")
+    conf.set_override("connection", url, "database")
+    cells = Cells(conf)
+    assert cells.cell(ONE).database is cells.own
+    assert cells.refresh()[ONE].database is cells.own
+
+
+def test_without_an_api_database_it_says_so() -> None:
+    conf = configuration.new()
+    conf([], default_config_files=[])
+    cells = Cells(conf)
+    assert not cells.has_api
+    with pytest.raises(NoApiDatabaseError):
+        cells.all()
+    with pytest.raises(NoApiDatabaseError):
+        assert cells.own
+
+
+@pytest.mark.parametrize(
+    ("template", "own", "filled"),
+    [
+        (
+            "{scheme}://{username}:{password}@db2/{path}?{query}",
+            "mysql://u:p%40@h:3306/n?c=u",
+            "mysql://u:p%40@db2/n?c=u",
+        ),
+        ("rabbit://{username}:{password}@{hostname}:{port}/", "rabbit://u:p@h:5672/", "rabbit://u:p@h:5672/"),
+        (
+            "rabbit://{username1}:{password1}@{hostname1}:1,{username2}:{password2}@{hostname2}:2/",
+            "rabbit://a:b@h1:5,c:d@h2:6/v",
+            "rabbit://a:b@h1:1,c:d@h2:2/",
+        ),
+        ("mysql://plain/n", "mysql://u:p@h/n", "mysql://plain/n"),
+        ("{scheme}://x", None, "{scheme}://x"),
+        ("{unknown}://x", "mysql://u:p@h/n", "{unknown}://x"),
+        ("http://{hostname}", "http://[fd00::1]:80/", "http://fd00::1"),
+    ],
+)
+def test_templates(template: str, own: str | None, filled: str) -> None:
+    assert templates.fill(template, own) == filled
