@@ -6,16 +6,14 @@ import time
 
 from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
 
-from kilonova.conductor.building import elsewhere
 from kilonova.conductor.failures import describe
-from kilonova.conductor.ops import build, delete
+from kilonova.conductor.ops import build
+from kilonova.conductor.service import FLOWS
 from kilonova.db import flows
 from kilonova.db.objects import action, bdm, tag
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
 from kilonova.flow.store import LIVE, NewFlow
-
-FLOWS = {flow.op: flow for flow in (build.BATCH, build.FLOW, elsewhere.FLOW, delete.FLOW)}
 
 
 def turn(stage: Stage) -> int:

@@ -1,0 +1,104 @@
+"""What all loops have in common: two sightings, grace, dry run, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kilonova.reconcile.control.loop import Loop, Pass, Patience, Suspect
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Plain(Loop):
+    name = "plain"
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = list(keys)
+        self.repaired: list[str] = []
+        self.broken: set[str] = set()
+        self.blind = False
+
+    def find(self) -> list[str]:
+        if self.blind:
+            raise OSError("away")
+        return self.keys
+
+    def judge(self, found: Any) -> Sequence[Suspect]:
+        return [Suspect(key, f"{key} is wrong", repairable=key != "foreign") for key in found]
+
+    def repair(self, suspect: Suspect) -> None:
+        if suspect.key in self.broken:
+            raise OSError("no")
+        self.repaired.append(suspect.key)
+
+
+def test_two_sightings_and_the_grace_time() -> None:
+    clock = Clock()
+    patience = Patience(10, clock)
+    suspects = [Suspect("a", "a")]
+    assert patience.ripe(suspects) == []
+    clock.now = 5
+    assert patience.ripe(suspects) == []
+    clock.now = 11
+    assert patience.ripe(suspects) == suspects
+
+
+def test_what_was_gone_in_between_begins_anew() -> None:
+    clock = Clock()
+    patience = Patience(10, clock)
+    suspects = [Suspect("a", "a")]
+    patience.ripe(suspects)
+    clock.now = 11
+    patience.ripe([])
+    clock.now = 12
+    assert patience.ripe(suspects) == []
+
+
+def test_even_without_grace_nothing_is_repaired_at_first_sight() -> None:
+    loop = Plain("a")
+    run = Pass(loop, grace=0)
+    assert run.run().repaired == 0
+    assert run.run().repaired == 1
+    assert loop.repaired == ["a"]
+
+
+def test_a_dry_run_repairs_nothing_and_tells_all() -> None:
+    loop = Plain("a")
+    run = Pass(loop, grace=0, dry_run=True)
+    run.run()
+    report = run.run()
+    assert (report.repaired, report.seen, loop.repaired) == (0, ["a is wrong"], [])
+
+
+def test_what_is_not_ours_is_only_told() -> None:
+    loop = Plain("foreign")
+    run = Pass(loop, grace=0)
+    run.run()
+    assert run.run().seen == ["foreign is wrong"]
+    assert loop.repaired == []
+
+
+def test_one_failure_does_not_keep_others_from_repair() -> None:
+    loop = Plain("a", "b")
+    loop.broken.add("a")
+    run = Pass(loop, grace=0)
+    run.run()
+    report = run.run()
+    assert (report.repaired, report.failed, loop.repaired) == (1, 1, ["b"])
+
+
+def test_a_look_that_fails_ends_the_pass_and_forgets_nothing() -> None:
+    loop = Plain("a")
+    run = Pass(loop, grace=0)
+    run.run()
+    loop.blind = True
+    assert run.run().error == "OSError: away"
+    loop.blind = False
+    assert run.run().repaired == 1
