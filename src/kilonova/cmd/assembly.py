@@ -87,8 +87,21 @@ def conductor(parts: Parts, alone: bool = True) -> list[Service]:
     from kilonova.reconcile.control import loops
 
     on_lapse = service.die if alone else service.fence
-    made = service.Service(parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse)
+    made = service.Service(
+        parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse, recheck=_recheck(parts)
+    )
     return [made, loops.make(made.world)] if parts.cells.has_api else [made]
+
+
+def _recheck(parts: Parts) -> Callable[[Any, Any, int], None]:
+    """The API's quota check, for the conductor to make once more when parallel requests are on record."""
+    from kilonova.api import quota
+
+    def recheck(ctxt: Any, spec: Any, count: int) -> None:
+        rooms = quota.server_headrooms(parts.cells, parts.conf, ctxt)
+        quota.servers_allowed(rooms, {"cores": spec.flavor.vcpus, "ram": spec.flavor.memory_mb}, 0, 0)
+
+    return recheck
 
 
 def computes(parts: Parts) -> list[Service]:
