@@ -7,6 +7,7 @@ their leases lapse; there is no other recovery.
 from __future__ import annotations
 
 import collections
+import functools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -23,8 +24,6 @@ Stores = Callable[[], Iterable[FlowStore]]
 
 _REFRESH = 30.0
 """Seconds after which the list of databases is read again."""
-
-_BATCH = 32
 
 
 def fence(lease: Lease) -> None:
@@ -89,8 +88,33 @@ class Leases:
                 lease.lost = True
 
 
+class Signal:
+    """Tells every waiting scanner to look now; one that was not waiting notices at its next wait."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def give(self) -> None:
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+
+    def wait(self, seen: int, timeout: float) -> None:
+        """Until a signal was given since `seen`, or for `timeout` seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count != seen, timeout)
+
+
 class Dispatcher:
-    """One conductor's share of the flows of all databases it reaches."""
+    """One conductor's share of the flows of all databases it reaches.
+
+    Each database has a thread that looks for due flows: one that does not answer keeps only its own thread waiting.
+    """
 
     def __init__(
         self,
@@ -109,23 +133,24 @@ class Dispatcher:
         self._stores = stores
         self._poll = poll
         self._pool = pools.ThreadPool("flow", workers)
-        self._hurry = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._free = threading.Semaphore(workers)
+        self._batch = max(1, workers // 4)
+        self._signal = Signal()
+        self._scanners: dict[str, threading.Thread] = {}
+        self._keepers: list[threading.Thread] = []
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        for target, name in ((self._scan, "flow-scan"), (self._keep, "flow-leases")):
-            thread = threading.Thread(target=target, name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        for target, name in ((self._follow_stores, "flow-stores"), (self._keep, "flow-leases")):
+            self._keepers.append(_thread(target, name))
 
     def stop(self, timeout: float = 30.0) -> None:
         """Lease no more; each flow is handed back at the end of its present stage, or when its lease lapses."""
         self.engine.stopping.set()
-        self._hurry.set()
+        self._signal.give()
         self._pool.stop(timeout)
         self._stopped.set()
-        for thread in self._threads:
+        for thread in (*self._keepers, *self._scanners.values()):
             thread.join(1.0)
 
     def wait(self) -> None:
@@ -138,7 +163,9 @@ class Dispatcher:
         """
         if not store.offer(flow):
             return self.resume(store, flow.subject_id, flow.op)
-        return self._begin(store, flow.id) or self._later()
+        if not self._begin(store, flow.id):
+            self._signal.give()
+        return True
 
     def resume(self, store: FlowStore, subject_id: str, op: str) -> bool:
         """Drive the subject's offered or waiting flow now, whatever its time."""
@@ -149,56 +176,67 @@ class Dispatcher:
         """Something happened to the subject: its flows look now instead of at their time."""
         for store in self._stores():
             if store.wake(subject_id, op):
-                self._hurry.set()
-
-    def _later(self) -> bool:
-        self._hurry.set()
-        return True
+                self._signal.give()
 
     def _begin(self, store: FlowStore, flow_id: str) -> bool:
-        if self.engine.stopping.is_set() or self._pool.inside >= self._pool.workers:
+        if self.engine.stopping.is_set() or not self._free.acquire(blocking=False):
             return False
         asked_at = clock.monotonic()
-        row = store.take(flow_id, self.engine.worker, self.leases.milliseconds)
+        row = None
+        try:
+            row = store.take(flow_id, self.engine.worker, self.leases.milliseconds)
+        finally:
+            if row is None:
+                self._free.release()
         if row is None:
             return False
         self._drive(self.leases.hold(store, row, asked_at))
         return True
 
-    def _scan(self) -> None:
-        stores: list[FlowStore] = []
-        read_at = -_REFRESH
+    def _follow_stores(self) -> None:
+        """Gives every database its thread; new cells are noticed by and by."""
         while not self.engine.stopping.is_set():
             try:
-                if clock.monotonic() - read_at >= _REFRESH:
-                    stores, read_at = list(self._stores()), clock.monotonic()
+                for store in self._stores():
+                    if store.name not in self._scanners:
+                        self._scanners[store.name] = _thread(functools.partial(self._scan, store), f"flow-{store.name}")
             except Exception:
                 LOG.exception("the list of cells could not be read")
-            found = sum(self._scan_one(store) for store in stores)
-            if not found:
-                self._hurry.wait(self._poll)
-            self._hurry.clear()
+            self._stopped.wait(_REFRESH if self._scanners else self._poll)
 
-    def _scan_one(self, store: FlowStore) -> int:
-        free = min(_BATCH, self._pool.workers - self._pool.inside)
-        if free <= 0:
-            return 0
+    def _scan(self, store: FlowStore) -> None:
+        while not self.engine.stopping.is_set():
+            seen = self._signal.count
+            if not self._scan_once(store):
+                self._signal.wait(seen, self._poll)
+
+    def _scan_once(self, store: FlowStore) -> int:
+        """Lease due flows for free workers; a database that does not answer keeps a part of them only."""
+        free = 0
+        while free < self._batch and self._free.acquire(blocking=False):
+            free += 1
+        rows: list[FlowRow] = []
         asked_at = clock.monotonic()
         try:
-            rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, list(self.engine.flows))
-        except Exception as exc:  # noqa: BLE001 - one database that is away must not stop the others
+            if free:
+                ops = list(self.engine.flows)
+                rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, ops)
+        except Exception as exc:  # noqa: BLE001 - a database may be away; the next look tries again
             LOG.warning("flows of %s could not be read: %s", store.name, exc)
-            return 0
+        for _ in range(free - len(rows)):
+            self._free.release()
         for row in rows:
             self._drive(self.leases.hold(store, row, asked_at))
         return len(rows)
 
     def _drive(self, lease: Lease) -> None:
+        """A free worker was taken for it before."""
         self.counts["leased"] += 1
         try:
             self._pool.submit(self._work, lease)
         except RuntimeError:
             self.leases.let_go(lease)
+            self._free.release()
 
     def _work(self, lease: Lease) -> None:
         try:
@@ -212,8 +250,15 @@ class Dispatcher:
             LOG.exception("flow %s (%s) stopped; it is tried again when its lease lapses", lease.row.id, lease.row.op)
         finally:
             self.leases.let_go(lease)
-            self._hurry.set()
+            self._free.release()
+            self._signal.give()
 
     def _keep(self) -> None:
         while not self._stopped.wait(self.leases.seconds / 3):
             self.leases.renew()
+
+
+def _thread(target: Callable[[], None], name: str) -> threading.Thread:
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    thread.start()
+    return thread

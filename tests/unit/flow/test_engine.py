@@ -138,9 +138,9 @@ def test_again_counts_as_no_failure(table: FlowTable) -> None:
 
 
 def test_deadline_unwinds_at_the_next_stage(table: FlowTable) -> None:
-    world, new = World(), put(table, deadline=0.05)
+    world, new = World(), put(table, deadline=1.0)
     assert go(table, three(), world, new) is State.RESTING
-    time.sleep(0.06)
+    time.sleep(1.1)
     assert go(table, three(), world, new) is State.UNWOUND
     assert table.get(new.id).frame["failure"]["class"] == "DeadlineExceeded"
 
