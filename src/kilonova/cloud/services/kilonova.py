@@ -101,8 +101,10 @@ class Compute(Service):
         }
         sections["DEFAULT"]["transport_url"] = self.site.transport("nova")
         if one:
-            host, driver = next(iter(self.hosts())), self.driver_options()
-            sections["DEFAULT"] |= {"host": host} | driver["DEFAULT"]
+            hosts, driver = list(self.hosts()), self.driver_options()
+            sections["DEFAULT"] |= {"host": hosts[0]} | driver["DEFAULT"]
+            if len(hosts) > 1:
+                sections["kilonova"] = {"hosts": ",".join(hosts)}
             sections |= {name: options for name, options in driver.items() if name != "DEFAULT"}
         return sections
 

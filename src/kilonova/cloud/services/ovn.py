@@ -15,6 +15,7 @@ from pathlib import Path
 from kilonova.cloud import addresses
 from kilonova.cloud.commands import ok, run
 from kilonova.cloud.daemons import Daemon, socket_answers
+from kilonova.cloud.errors import CloudError
 from kilonova.cloud.rest import poll
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import LOOPBACK
@@ -58,6 +59,11 @@ class Ovn(Service):
             system.write_text(str(uuid.uuid4()))
 
     def start(self) -> None:
+        if not self.supervisor.pid("ovs-vswitchd") and datapath_taken():
+            raise CloudError(
+                "another Open vSwitch on this machine forwards in user space, and there can be one only; "
+                "stop it (or the other cloud), or use --driver fake"
+            )
         self.sockets.mkdir(parents=True, exist_ok=True)
         for name in SCHEMAS:
             self.supervisor.start(self.database_server(name))
@@ -204,6 +210,12 @@ class Ovn(Service):
         shared = () if switch_runs() else ("ovs-netdev",)
         for device in (*devices, self.plan.integration, self.plan.external, *shared):
             run(["ip", "link", "del", device], check=False)
+
+
+def datapath_taken() -> bool:
+    """Whether somebody holds the one device, `ovs-netdev`, on which every datapath in user space stands."""
+    state = Path("/sys/class/net/ovs-netdev/flags")
+    return state.exists() and switch_runs()
 
 
 def switch_runs() -> bool:

@@ -1,0 +1,131 @@
+"""`./run cloud` as its user sees it: profile embedded, with real guests where the machine allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.cloud.first_server import FirstServer
+from kilonova.cloud.rest import poll
+from kilonova.cloud.services.libvirt import Libvirt
+from tests.real.slice.conftest import Started
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1200), pytest.mark.xdist_group("cloud")]
+
+MEMORY_MIB = 200
+
+
+def show(cloud: Started, server: str) -> Any:
+    return json.loads(cloud.openstack("server", "show", server, "-f", "json"))
+
+
+def until(cloud: Started, server: str, status: str, within: float = 120) -> None:
+    poll(f"{server} is not {status}", lambda: show(cloud, server)["status"] == status, within)
+
+
+def test_the_first_server_is_active_and_its_console_is_shown(started: Started) -> None:
+    assert show(started, "first")["status"] == "ACTIVE"
+    if started.real:
+        assert "login:" in started.said
+        assert "metadata from metadata service" in started.said
+        assert "user-data: hello from user data" in started.said
+    assert "clouds.yaml" in started.said
+
+
+def test_ssh_with_the_injected_key(started: Started) -> None:
+    if not started.real:
+        pytest.skip("fake guests have no ssh")
+    first = FirstServer(started.site)
+    address = first.address()
+    assert address is not None
+    assert first.reachable(60)
+    done = subprocess.run(first.ssh(address, "hostname"), capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "first"
+
+
+def test_the_one_process_is_small(started: Started) -> None:
+    size = started.cloud.supervisor.memory("kilonova")
+    assert size is not None
+    assert size.pss <= MEMORY_MIB
+
+
+def test_a_life_by_the_command_line_client(started: Started) -> None:
+    wanted = ["--flavor", "c1.tiny", "--image", "guest", "--network", "private", "--wait"]
+    config_drive = ["--use-config-drive"] if started.real else []
+    started.openstack("server", "create", *wanted, *config_drive, "second")
+    assert "second" in started.openstack("server", "list")
+    assert show(started, "second")["status"] == "ACTIVE"
+    if started.real:
+        read = lambda: "READY second" in started.openstack("console", "log", "show", "second")  # noqa: E731
+        poll("the guest is not ready", read, 120, 1)
+        assert "config drive" in started.openstack("console", "log", "show", "second")
+    started.openstack("server", "stop", "second")
+    until(started, "second", "SHUTOFF")
+    started.openstack("server", "start", "second")
+    until(started, "second", "ACTIVE")
+    started.openstack("server", "reboot", "--soft", "--wait", "second")
+    started.openstack("server", "reboot", "--hard", "--wait", "second")
+    assert show(started, "second")["status"] == "ACTIVE"
+    started.openstack("server", "delete", "--wait", "second")
+    assert "second" not in started.openstack("server", "list", "-f", "value")
+
+
+def test_nothing_is_left_of_a_deleted_server(started: Started) -> None:
+    """Ports and allocations are those of the first server alone."""
+    first = show(started, "first")["id"]
+    ports = json.loads(started.openstack("port", "list", "--device-owner", "compute:nova", "-f", "json", "--long"))
+    devices = {port.get("device_id") or port.get("Device ID") for port in ports}
+    assert devices <= {first, None}
+    assert len(ports) == 1
+    if started.real:
+        assert len(Libvirt(started.site, started.cloud.supervisor).domains()) == 1
+
+
+def test_status_says_that_everything_answers(started: Started) -> None:
+    done = started.cli("status")
+    assert done.returncode == 0, done.stdout
+    assert "kilonova" in done.stdout
+    assert "down" not in done.stdout
+
+
+def test_a_second_up_does_nothing(started: Started) -> None:
+    begin = time.monotonic()
+    pids = {name: started.cloud.supervisor.pid(name) for name in started.cloud.supervisor.names()}
+    done = started.cli("up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "runs already" in done.stdout
+    assert {name: started.cloud.supervisor.pid(name) for name in pids} == pids
+    assert time.monotonic() - begin < 30
+
+
+def test_zz_down_stops_all_and_up_brings_it_back(started: Started) -> None:
+    """The last of the file: the cloud is started anew."""
+    done = started.cli("down")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert started.cloud.supervisor.names() == []
+    assert processes_naming(started.root) == []
+    begin = time.monotonic()
+    done = started.cli("up")
+    took = time.monotonic() - begin
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert show(started, "first")["status"] in ("ACTIVE", "SHUTOFF")
+    print(f"all services answered again after {took:.0f} s")
+
+
+def processes_naming(root: Path) -> list[str]:
+    """Command lines of other processes in which the state folder appears."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(root) in words and int(folder.name) != os.getpid():
+            found.append(words)
+    return found
