@@ -214,5 +214,5 @@ def test_class_action_answers_in_the_callers_versions(
 def test_what_is_not_served_says_so(served: ObjectService, ctxt: context.RequestContext) -> None:
     with pytest.raises(exceptions.ObjectActionError, match="is not served"):
         served.object_class_action_versions(
-            ctxt, objname="S3ImageMapping", objmethod="get_by_id", object_versions={}, args=[], kwargs={}
+            ctxt, objname="Quotas", objmethod="count", object_versions={}, args=[], kwargs={}
         )

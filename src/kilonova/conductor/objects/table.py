@@ -1,7 +1,8 @@
 """What the object service serves: (object, method) -> the function of `db/objects` that does it.
 
-Where Nova lets any host touch any row, so do we: the bus carries no proof of which host speaks. What only the API
-writes in Nova (flavors, key pairs, cell mappings, quotas) is served for reading only.
+Where Nova lets any host touch any row, so do we: the bus carries no proof of which host speaks. Nova is laxer in one
+thing: it carries out whatever method an object has. What only the API and operators do (making flavors, key pairs,
+aggregates, groups and mappings, setting quotas) is refused here; hosts have no use for it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,27 @@ from kilonova.db.objects import (
     bdm,
     build_request,
     compute_node,
+    console_token,
+    ec2,
     fault,
     flavor,
     group,
     instance,
+    instance_counts,
+    instance_parts,
     instances,
     keypair,
     mapping,
     migration,
     pci,
     request_spec,
+    security_group,
     service,
+    share,
     tag,
+    task_log,
     vif,
+    volume_usage,
 )
 
 
@@ -64,10 +73,6 @@ def _extra(name: str) -> Served:
     return Served(read)
 
 
-def _info_cache(tx: Any, ctxt: Any, instance_uuid: str) -> Any:
-    return instance.load(tx, instance_uuid, ("info_cache",), read_deleted=True).info_cache
-
-
 METHODS: Mapping[str, Mapping[str, Served]] = {
     "BlockDeviceMapping": {
         "create": _write(bdm.create),
@@ -85,42 +90,93 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
         "destroy": _write(compute_node.destroy),
         "save": _write(compute_node.save),
     },
+    "ConsoleAuthToken": {
+        "authorize": _write(console_token.authorize),
+    },
+    "EC2InstanceMapping": {
+        "create": _write(ec2.create_instance_mapping),
+    },
     "Instance": {
         "create": _write(instance.create),
+        "delete_metadata_key": _write(instance_parts.delete_metadata_key),
         "destroy": _write(instance.destroy),
+        "drop_migration_context": _write(instance_parts.drop_migration_context),
         "refresh": _read(instance.refresh),
         "save": _write(instance.save),
     },
-    "InstanceAction": {"create": _write(action.create), "finish": _write(action.finish)},
+    "InstanceAction": {
+        "create": _write(action.create),
+        "finish": _write(action.finish),
+    },
     "InstanceActionEvent": {
         "create": _write(action.event_create),
         "finish": _write(action.event_finish_object),
         "finish_with_failure": _write(action.finish_event_object),
     },
-    "InstanceFault": {"create": _write(fault.create)},
-    "InstanceInfoCache": {"save": _write(instance.save_info_cache)},
+    "InstanceFault": {
+        "create": _write(fault.create),
+    },
+    "InstanceGroup": {
+        "count_members_by_user": _read(instance_counts.members_by_user),
+        "get_hosts": _read(instance_counts.hosts_of_group),
+        "refresh": _api_read(group.refresh),
+    },
+    "InstanceInfoCache": {
+        "delete": _write(instance_parts.delete_info_cache),
+        "refresh": _read(instance_parts.refresh_info_cache),
+        "save": _write(instance.save_info_cache),
+    },
     "InstanceMapping": {
         "create": _api_write(mapping.create_instance_mapping),
         "destroy": _api_write(mapping.destroy_instance_mapping),
         "save": _api_write(mapping.save_instance_mapping),
     },
-    "Migration": {"create": _write(migration.create), "save": _write(migration.save)},
-    "PciDevice": {"save": _write(pci.save)},
+    "InstanceNUMATopology": {
+        "create": _write(instance_parts.create_numa_topology),
+    },
+    "Migration": {
+        "create": _write(migration.create),
+        "save": _write(migration.save),
+    },
+    "PciDevice": {
+        "save": _write(pci.save),
+    },
     "RequestSpec": {
         "create": _api_write(request_spec.create),
         "destroy": _api_write(request_spec.destroy),
         "save": _api_write(request_spec.save),
+    },
+    "S3ImageMapping": {
+        "create": _write(ec2.create_image_mapping),
+    },
+    "SecurityGroup": {
+        "in_use": _read(security_group.in_use),
+        "refresh": _read(security_group.refresh),
+        "save": _write(security_group.save),
     },
     "Service": {
         "create": _write(service.create),
         "destroy": _write(service.destroy),
         "save": _write(service.save),
     },
-    "Tag": {"create": _write(tag.create_one)},
+    "ShareMapping": {
+        "delete": _write(share.delete),
+        "save": _write(share.save),
+    },
+    "Tag": {
+        "create": _write(tag.create_one),
+    },
+    "TaskLog": {
+        "begin_task": _write(task_log.begin_task),
+        "end_task": _write(task_log.end_task),
+    },
     "VirtualInterface": {
         "create": _write(vif.create),
         "destroy": _write(vif.destroy),
         "save": _write(vif.save),
+    },
+    "VolumeUsage": {
+        "save": _write(volume_usage.save),
     },
 }
 """Methods of an object that is sent along; what they change in it goes back."""
@@ -146,10 +202,19 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_instance_uuids": _read(bdm.get_by_instance_uuids),
         "get_by_volume": _read(bdm.list_by_volume),
     },
-    "BuildRequest": {"get_by_instance_uuid": _api_read(build_request.get_by_instance_uuid)},
-    "BuildRequestList": {"get_all": _api_read(build_request.get_all)},
-    "CellMapping": {"get_by_uuid": _api_read(mapping.get_cell_mapping)},
-    "CellMappingList": {"get_all": _api_read(mapping.list_cell_mappings)},
+    "BuildRequest": {
+        "get_by_instance_uuid": _api_read(build_request.get_by_instance_uuid),
+    },
+    "BuildRequestList": {
+        "get_all": _api_read(build_request.get_all),
+    },
+    "CellMapping": {
+        "get_by_uuid": _api_read(mapping.get_cell_mapping),
+    },
+    "CellMappingList": {
+        "get_all": _api_read(mapping.list_cell_mappings),
+        "get_by_disabled": _api_read(mapping.list_cell_mappings_by_disabled),
+    },
     "ComputeNode": {
         "get_by_host_and_nodename": _read(compute_node.get_by_host_and_nodename),
         "get_by_id": _read(compute_node.get_by_id),
@@ -167,12 +232,34 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_hypervisor": _read(compute_node.get_by_hypervisor),
         "get_by_pagination": _read(compute_node.get_by_pagination),
     },
+    "ConsoleAuthToken": {
+        "clean_console_auths_for_instance": _write(console_token.clean_for_instance),
+        "clean_expired_console_auths": _write(console_token.clean_expired),
+        "clean_expired_console_auths_for_host": _write(console_token.clean_expired_for_host),
+        "validate": _read(console_token.validate),
+    },
+    "EC2Ids": {
+        "get_by_instance": _write(ec2.ids_of),
+    },
+    "EC2InstanceMapping": {
+        "get_by_id": _read(ec2.instance_mapping_by_id),
+        "get_by_uuid": _read(ec2.instance_mapping_by_uuid),
+    },
     "Flavor": {
         "get_by_flavor_id": _api_read(flavor.get_by_flavor_id),
         "get_by_id": _api_read(flavor.get_by_id),
         "get_by_name": _api_read(flavor.get_by_name),
     },
-    "HostMapping": {"get_by_host": _api_read(mapping.get_host_mapping)},
+    "FlavorList": {
+        "get_all": _api_read(flavor.get_all),
+    },
+    "HostMapping": {
+        "get_by_host": _api_read(mapping.get_host_mapping),
+    },
+    "HostMappingList": {
+        "get_all": _api_read(mapping.list_host_mappings),
+        "get_by_cell_id": _api_read(mapping.list_host_mappings_by_cell),
+    },
     "Instance": {
         "get_by_id": _read(instances.get_by_id),
         "get_by_uuid": _read(instances.get_by_uuid),
@@ -188,10 +275,18 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "event_start": _write(action.event_start),
         "get_by_id": _read(action.event_get_by_id),
     },
-    "InstanceActionEventList": {"get_by_action": _read(action.events_get_by_action)},
-    "InstanceActionList": {"get_by_instance_uuid": _read(action.get_by_instance_uuid)},
-    "InstanceDeviceMetadata": {"get_by_instance_uuid": _extra("device_metadata")},
-    "InstanceFault": {"get_latest_for_instance": _read(fault.get_latest_for_instance)},
+    "InstanceActionEventList": {
+        "get_by_action": _read(action.events_get_by_action),
+    },
+    "InstanceActionList": {
+        "get_by_instance_uuid": _read(action.get_by_instance_uuid),
+    },
+    "InstanceDeviceMetadata": {
+        "get_by_instance_uuid": _extra("device_metadata"),
+    },
+    "InstanceFault": {
+        "get_latest_for_instance": _read(fault.get_latest_for_instance),
+    },
     "InstanceFaultList": {
         "get_by_instance_uuids": _read(fault.get_by_instance_uuids),
         "get_latest_by_instance_uuids": _read(fault.get_latest_by_instance_uuids),
@@ -202,24 +297,46 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_name": _api_read(group.get_by_name),
         "get_by_uuid": _api_read(group.get_by_uuid),
     },
-    "InstanceInfoCache": {"get_by_instance_uuid": _read(_info_cache)},
+    "InstanceGroupList": {
+        "get_all": _api_read(group.get_all),
+        "get_by_project_id": _api_read(group.get_by_project_id),
+        "get_counts": _api_read(group.get_counts),
+    },
+    "InstanceInfoCache": {
+        "get_by_instance_uuid": _read(instance_parts.get_info_cache),
+    },
     "InstanceList": {
+        "_get_active_by_window_joined": _read(instance_counts.get_active_by_window),
         "get_all": _read(instances.get_all),
         "get_by_filters": _read(instances.get_by_filters),
         "get_by_host": _read(instances.get_by_host),
         "get_by_host_and_node": _read(instances.get_by_host_and_node),
         "get_by_host_and_not_type": _read(instances.get_by_host_and_not_type),
         "get_count_by_vm_state": _read(instances.get_count_by_vm_state),
+        "get_counts": _read(instance_counts.get_counts),
         "get_hung_in_rebooting": _read(instances.get_hung_in_rebooting),
         "get_uuids_by_host": _read(instances.get_uuids_by_host),
         "get_uuids_by_host_and_node": _read(instances.get_uuids_by_host_and_node),
         "get_uuids_by_hosts": _read(instances.get_uuids_by_hosts),
     },
-    "InstanceMapping": {"get_by_instance_uuid": _api_read(mapping.get_instance_mapping)},
-    "InstanceMappingList": {"get_by_instance_uuids": _api_read(mapping.list_instance_mappings)},
-    "InstanceNUMATopology": {"get_by_instance_uuid": _extra("numa_topology")},
-    "InstancePCIRequests": {"get_by_instance_uuid": _extra("pci_requests")},
-    "KeyPair": {"get_by_name": _api_read(keypair.get_by_name)},
+    "InstanceMapping": {
+        "get_by_instance_uuid": _api_read(mapping.get_instance_mapping),
+    },
+    "InstanceMappingList": {
+        "get_by_cell_id": _api_read(mapping.list_instance_mappings_by_cell),
+        "get_by_instance_uuids": _api_read(mapping.list_instance_mappings),
+        "get_by_project_id": _api_read(mapping.list_instance_mappings_by_project),
+        "get_counts": _api_read(mapping.count_instance_mappings),
+    },
+    "InstanceNUMATopology": {
+        "get_by_instance_uuid": _extra("numa_topology"),
+    },
+    "InstancePCIRequests": {
+        "get_by_instance_uuid": _extra("pci_requests"),
+    },
+    "KeyPair": {
+        "get_by_name": _api_read(keypair.get_by_name),
+    },
     "KeyPairList": {
         "get_by_user": _api_read(keypair.get_by_user),
         "get_count_by_user": _api_read(keypair.get_count_by_user),
@@ -230,7 +347,9 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_instance_and_status": _read(migration.get_by_instance_and_status),
         "get_by_uuid": _read(migration.get_by_uuid),
     },
-    "MigrationContext": {"get_by_instance_uuid": _read(migration.context_of)},
+    "MigrationContext": {
+        "get_by_instance_uuid": _read(migration.context_of),
+    },
     "MigrationList": {
         "get_by_filters": _read(migration.get_by_filters),
         "get_in_progress_and_error": _read(migration.get_in_progress_and_error),
@@ -251,7 +370,23 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_instance_uuid": _api_read(request_spec.get_by_instance_uuid),
         "get_by_instance_uuids": _api_read(request_spec.get_by_instance_uuids),
     },
-    "ResourceList": {"get_by_instance_uuid": _extra("resources")},
+    "ResourceList": {
+        "get_by_instance_uuid": _extra("resources"),
+    },
+    "S3ImageMapping": {
+        "get_by_id": _read(ec2.image_mapping_by_id),
+        "get_by_uuid": _read(ec2.image_mapping_by_uuid),
+    },
+    "SecurityGroup": {
+        "get": _read(security_group.get),
+        "get_by_name": _read(security_group.get_by_name),
+    },
+    "SecurityGroupList": {
+        "get_all": _read(security_group.get_all),
+        "get_by_instance": _read(security_group.get_by_instance),
+        "get_by_project": _read(security_group.get_by_project),
+        "get_counts": _read(security_group.get_counts),
+    },
     "Service": {
         "get_by_args": _read(service.get_by_args),
         "get_by_compute_host": _read(service.get_by_compute_host),
@@ -269,14 +404,35 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_host": _read(service.get_by_host),
         "get_by_topic": _read(service.get_by_topic),
     },
-    "Tag": {"destroy": _write(tag.destroy), "exists": _read(tag.exists)},
+    "ShareMapping": {
+        "get_by_instance_uuid_and_share_id": _read(share.get_by_instance_uuid_and_share_id),
+    },
+    "ShareMappingList": {
+        "get_by_host_for_reconcile": _read(share.get_by_host_for_reconcile),
+        "get_by_instance_uuid": _read(share.get_by_instance_uuid),
+        "get_by_share_id": _read(share.get_by_share_id),
+    },
+    "Tag": {
+        "destroy": _write(tag.destroy),
+        "exists": _read(tag.exists),
+    },
     "TagList": {
         "create": _write(tag.create),
         "destroy": _write(tag.destroy_all),
         "get_by_resource_id": _read(tag.get_by_resource_id),
     },
-    "TrustedCerts": {"get_by_instance_uuid": _extra("trusted_certs")},
-    "VirtCPUModel": {"get_by_instance_uuid": _extra("vcpu_model")},
+    "TaskLog": {
+        "get": _read(task_log.get),
+    },
+    "TaskLogList": {
+        "get_all": _read(task_log.get_all),
+    },
+    "TrustedCerts": {
+        "get_by_instance_uuid": _extra("trusted_certs"),
+    },
+    "VirtCPUModel": {
+        "get_by_instance_uuid": _extra("vcpu_model"),
+    },
     "VirtualInterface": {
         "delete_by_instance_uuid": _write(vif.delete_by_instance_uuid),
         "get_by_address": _read(vif.get_by_address),

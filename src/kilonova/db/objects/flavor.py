@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db.api import flavors
 from kilonova.db.api.tables import FLAVOR_EXTRA_SPECS, FLAVOR_PROJECTS, FLAVORS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.outcomes import InvalidSortKeyError, MarkerNotFoundError
+
+FILTERS = ("disabled", "is_public", "min_memory_mb", "min_root_gb", "project_id")
 
 
 def from_row(row: Row, extra_specs: dict[str, str], projects: list[str] | None = None) -> objects.Flavor:
@@ -66,3 +70,26 @@ def get_by_name(tx: sa.Connection, ctxt: Any, name: str) -> objects.Flavor:
 
 def as_list(flavors: Iterable[objects.Flavor]) -> objects.FlavorList:
     return objects.FlavorList(objects=list(flavors))
+
+
+def get_all(
+    tx: sa.Connection,
+    ctxt: Any,
+    inactive: bool = False,
+    filters: Mapping[str, Any] | None = None,
+    sort_key: str = "flavorid",
+    sort_dir: str = "asc",
+    limit: int | None = None,
+    marker: str | None = None,
+) -> objects.FlavorList:
+    """A page of flavors; without `inactive` only those that are enabled. Raises MarkerNotFound, InvalidSortKey."""
+    wanted = {name: value for name, value in (filters or {}).items() if name in FILTERS and value is not None}
+    if not inactive:
+        wanted["disabled"] = False
+    try:
+        rows = flavors.flavor_list(tx, sort=((sort_key, sort_dir),), limit=limit, marker=marker, **wanted)
+    except MarkerNotFoundError as err:
+        raise exceptions.MarkerNotFound(marker=marker) from err
+    except InvalidSortKeyError as err:
+        raise exceptions.InvalidSortKey from err
+    return as_list(load_many(tx, rows))

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db.api import instance_groups
 from kilonova.db.api.tables import INSTANCE_GROUP_MEMBER, INSTANCE_GROUP_POLICY, INSTANCE_GROUPS, INSTANCE_MAPPINGS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
@@ -92,3 +93,31 @@ def add_members(tx: sa.Connection, ctxt: Any, group_uuid: str, instance_uuids: C
     if new:
         tx.execute(sa.insert(member), [{"group_id": found.id, "instance_uuid": uuid} for uuid in new])
     return [*found.members, *new]
+
+
+def refresh(tx: sa.Connection, ctxt: Any, group: objects.InstanceGroup) -> None:
+    """Raises InstanceGroupNotFound."""
+    fresh = get_by_uuid(tx, ctxt, group.uuid)
+    for name in type(group).fields:
+        if group.obj_attr_is_set(name) and fresh.obj_attr_is_set(name):
+            setattr(group, name, getattr(fresh, name))
+    group.obj_reset_changes()
+
+
+def get_all(tx: sa.Connection, ctxt: Any) -> objects.InstanceGroupList:
+    return _list(tx)
+
+
+def get_by_project_id(tx: sa.Connection, ctxt: Any, project_id: str) -> objects.InstanceGroupList:
+    return _list(tx, INSTANCE_GROUPS.c.project_id == project_id)
+
+
+def _list(tx: sa.Connection, *conditions: sa.ColumnElement[bool]) -> objects.InstanceGroupList:
+    rows = list(tx.execute(sa.select(INSTANCE_GROUPS).where(*conditions).order_by(INSTANCE_GROUPS.c.id)).mappings())
+    return objects.InstanceGroupList(objects=load_many(tx, rows))
+
+
+def get_counts(tx: sa.Connection, ctxt: Any, project_id: str, user_id: str | None = None) -> dict[str, Any]:
+    """Server groups of a project, and of a user in it under `user`."""
+    counted = instance_groups.instance_group_count(tx, project_id, user_id)
+    return {scope: {"server_groups": number} for scope, number in counted.items()}

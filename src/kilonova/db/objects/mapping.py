@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
-from kilonova.db.api import instance_mappings
+from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.api.tables import CELL_MAPPINGS, HOST_MAPPINGS, INSTANCE_MAPPINGS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
@@ -98,3 +98,35 @@ def get_cell_mapping(tx: sa.Connection, ctxt: Any, uuid: str) -> objects.CellMap
 def list_cell_mappings(tx: sa.Connection, ctxt: Any) -> objects.CellMappingList:
     rows = tx.execute(sa.select(CELL_MAPPINGS).order_by(CELL_MAPPINGS.c.id)).mappings()
     return objects.CellMappingList(objects=[cell_from_row(row) for row in rows])
+
+
+def list_cell_mappings_by_disabled(tx: sa.Connection, ctxt: Any, disabled: bool) -> objects.CellMappingList:
+    rows = cell_mappings.cell_mapping_list(tx, disabled=disabled)
+    return objects.CellMappingList(objects=[cell_from_row(row) for row in rows])
+
+
+def list_host_mappings(tx: sa.Connection, ctxt: Any) -> objects.HostMappingList:
+    return objects.HostMappingList(objects=_with_cells(tx, objects.HostMapping, host_mappings.host_mapping_list(tx)))
+
+
+def list_host_mappings_by_cell(tx: sa.Connection, ctxt: Any, cell_id: int) -> objects.HostMappingList:
+    rows = host_mappings.host_mapping_list(tx, cell_id=cell_id)
+    return objects.HostMappingList(objects=_with_cells(tx, objects.HostMapping, rows))
+
+
+def list_instance_mappings_by_cell(tx: sa.Connection, ctxt: Any, cell_id: int | None) -> objects.InstanceMappingList:
+    rows = instance_mappings.instance_mapping_list_by_cell(tx, cell_id)
+    return objects.InstanceMappingList(objects=_with_cells(tx, objects.InstanceMapping, rows))
+
+
+def list_instance_mappings_by_project(tx: sa.Connection, ctxt: Any, project_id: str) -> objects.InstanceMappingList:
+    rows = instance_mappings.instance_mapping_list_by_project(tx, project_id)
+    return objects.InstanceMappingList(objects=_with_cells(tx, objects.InstanceMapping, rows))
+
+
+def count_instance_mappings(
+    tx: sa.Connection, ctxt: Any, project_id: str, user_id: str | None = None
+) -> dict[str, Any]:
+    """Instances of a project, and of a user in it under `user`."""
+    counted = instance_mappings.instance_mapping_count(tx, project_id, user_id)
+    return {scope: {"instances": number} for scope, number in counted.items()}
