@@ -1,7 +1,7 @@
 """Secrets of a flow: the administrator's password, injected files, the user's token.
 
 They are needed again when a flow is resumed, and must not be readable in a copy of the database. They are stored as
-one Fernet token (AES-128-CBC with HMAC-SHA256) and dropped when the flow ends. Which key: docs/decisions/flows.md.
+one Fernet token (AES-128-CBC with HMAC-SHA256) and dropped when the flow ends. Which key: docs/decisions/0005-flows.md.
 """
 
 from __future__ import annotations

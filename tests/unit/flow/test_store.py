@@ -43,9 +43,9 @@ def test_operations_that_this_worker_does_not_know_are_left(table: FlowTable) ->
 def test_a_lapsed_lease_is_taken_over_and_fenced(table: FlowTable) -> None:
     new = NewFlow("build", "s", {})
     table.offer(new)
-    old = table.take(new.id, "old", 5)
-    assert table.take(new.id, "new", 5) is None
-    time.sleep(0.01)
+    old = table.take(new.id, "old", 1500)
+    assert table.take(new.id, "new", 1500) is None
+    time.sleep(1.6)
     fresh = table.take(new.id, "new", 60_000)
     assert fresh.lease_epoch == old.lease_epoch + 1
     with pytest.raises(LeaseLost):
