@@ -138,8 +138,12 @@ def _same(column: sa.Column[Any], value: Any) -> sa.ColumnElement[bool]:
 
 
 def _beyond(column: sa.Column[Any], direction: str, value: Any) -> sa.ColumnElement[bool] | None:
-    if direction == "asc":
-        return column.is_not(None) if value is None else column > value
     if value is None:
-        return None
-    return sa.or_(column < value, column.is_(None)) if column.nullable else column < value
+        return column.is_not(None) if direction == "asc" else None
+    # Truth values have an order, but no database compares them by it.
+    truth = isinstance(column.type, sa.Boolean)
+    compared: sa.ColumnElement[Any] = sa.cast(column, sa.Integer) if truth else column
+    limit = int(value) if truth else value
+    if direction == "asc":
+        return compared > limit
+    return sa.or_(compared < limit, column.is_(None)) if column.nullable else compared < limit

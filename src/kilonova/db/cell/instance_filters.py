@@ -86,12 +86,14 @@ def _on_column(name: str, value: Any, dialect: str) -> Condition:
     # In MySQL an alternative with an empty side is an error, so a bar is taken literally there.
     if dialect == "mysql":
         pattern = pattern.replace("|", "\\|")
-    text = column if isinstance(column.type, sa.String) and not isinstance(column.type, sa.Enum) else _text(column)
-    return text.regexp_match(pattern)
+    return _text(column, dialect).regexp_match(pattern)
 
 
-def _text(column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
-    return sa.cast(column, sa.String(255))
+def _text(column: sa.Column[Any], dialect: str) -> sa.ColumnElement[str]:
+    if dialect == "postgresql" and column.name in ("access_ip_v4", "access_ip_v6"):
+        return sa.func.host(column)
+    plain = isinstance(column.type, sa.String) and not isinstance(column.type, sa.Enum)
+    return column if plain else sa.cast(column, sa.String(255))
 
 
 def _deletion(filters: Mapping[str, Any]) -> list[Condition]:

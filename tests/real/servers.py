@@ -1,0 +1,108 @@
+"""Private MariaDB and PostgreSQL servers for tests: own data, own sockets, own ports, stopped by their pids."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+
+
+def mariadb_found() -> bool:
+    return bool(shutil.which("mariadbd") and shutil.which("mariadb-install-db"))
+
+
+def postgresql_found() -> bool:
+    return bool(_postgresql_programs())
+
+
+@contextlib.contextmanager
+def mariadb(folder: Path) -> Iterator[str]:
+    """A MariaDB server; gives the URL of its user, without a database."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    data, port = folder / "data", _free_port()
+    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}", "--skip-test-db"]
+    subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True, timeout=120)
+    command = [
+        "mariadbd",
+        "--no-defaults",
+        f"--datadir={data}",
+        f"--socket={folder}/s",
+        f"--pid-file={folder}/pid",
+        f"--port={port}",
+        "--bind-address=127.0.0.1",
+        f"--user={user}",
+        "--innodb-flush-log-at-trx-commit=0",
+    ]
+    with (folder / "log").open("w") as log, _running(subprocess.Popen(command, stdout=log, stderr=log)):
+        _wait_for(port)
+        with pymysql.connect(unix_socket=f"{folder}/s", user="root") as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE USER 'k'@'127.0.0.1' IDENTIFIED BY 'k'")
+            cursor.execute("GRANT ALL ON *.* TO 'k'@'127.0.0.1'")
+        yield f"mysql+pymysql://k:k@127.0.0.1:{port}/"
+
+
+@contextlib.contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """A PostgreSQL server; gives the URL of its user, without a database. It will not run as root: then as postgres."""
+    programs, port, data = _postgresql_programs(), _free_port(), folder / "data"
+    owner = pwd.getpwnam("postgres") if os.getuid() == 0 else None
+    folder.chmod(0o755)
+    data.mkdir()
+    if owner:
+        os.chown(data, owner.pw_uid, owner.pw_gid)
+    as_owner = {"user": owner.pw_uid, "group": owner.pw_gid} if owner else {}
+    init = [f"{programs}/initdb", "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync"]
+    subprocess.run(init, check=True, capture_output=True, timeout=120, cwd="/", **as_owner)
+    settings = ["-c", "fsync=off", "-c", f"unix_socket_directories={data}"]
+    command = [f"{programs}/postgres", "-D", str(data), "-p", str(port), "-h", "127.0.0.1", *settings]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **as_owner)
+        with _running(process):
+            _wait_for(port)
+            yield f"postgresql+psycopg2://postgres@127.0.0.1:{port}/"
+
+
+def _postgresql_programs() -> str | None:
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
+    return str(Path(found[-1]).parent) if found else None
+
+
+@contextlib.contextmanager
+def _running(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return

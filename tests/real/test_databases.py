@@ -1,0 +1,283 @@
+"""The databases on MariaDB and PostgreSQL: schemas, queries, races.
+
+KILONOVA_TEST_MYSQL_URL and KILONOVA_TEST_PG_URL name servers to use (a user who may create databases, no database);
+otherwise private ones are started where the programs exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.real import servers
+
+from kilonova.base import ids
+from kilonova.db import query
+from kilonova.db.api import build_requests, flavors
+from kilonova.db.cell import instances
+from kilonova.db.cell.tables import INSTANCE_FAULTS, INSTANCES, SERVICES
+from kilonova.db.engine import Database
+from kilonova.db.migrations import sync
+from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+CHECK = Path(__file__).parents[3] / "shared" / "check" / "tables"
+DAY = datetime.datetime(2026, 1, 1)
+
+
+@pytest.fixture(scope="module", params=["mysql", "postgresql"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    variable, found, start = {
+        "mysql": ("KILONOVA_TEST_MYSQL_URL", servers.mariadb_found, servers.mariadb),
+        "postgresql": ("KILONOVA_TEST_PG_URL", servers.postgresql_found, servers.postgresql),
+    }[request.param]
+    if url := os.environ.get(variable):
+        yield url.rstrip("/") + "/"
+    elif found():
+        # Socket paths are short, those of pytest are not; PostgreSQL's user must be able to reach it.
+        folder = tmp_path_factory.mktemp("s")
+        for parent in (folder, *list(folder.parents)[:2]):
+            parent.chmod(0o755)
+        with start(folder) as url:
+            yield url
+    else:
+        pytest.skip(f"no {request.param} server: neither {variable} nor the programs")
+
+
+@pytest.fixture(scope="module")
+def databases(server: str) -> Iterator[tuple[Database, Database]]:
+    names = [f"kilonova_{name}_{os.getpid()}" for name in ("api", "cell")]
+    with _administration(server) as execute:
+        for name in names:
+            execute(f"CREATE DATABASE {name}" + (" CHARACTER SET utf8" if server.startswith("mysql") else ""))
+    api, cell = (Database(server + name, db_retry_interval=0.05) for name in names)
+    sync.sync_api(api)
+    sync.sync_main(cell)
+    yield api, cell
+    for database in (api, cell):
+        database.dispose()
+    with _administration(server) as execute:
+        for name in names:
+            execute(f"DROP DATABASE {name}")
+
+
+@contextlib.contextmanager
+def _administration(server: str) -> Iterator[Callable[[str], Any]]:
+    url = server if server.startswith("mysql") else f"{server}postgres"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection.exec_driver_sql
+    engine.dispose()
+
+
+@pytest.fixture
+def cell(databases: tuple[Database, Database]) -> Database:
+    return databases[1]
+
+
+@pytest.fixture
+def api(databases: tuple[Database, Database]) -> Database:
+    return databases[0]
+
+
+def make(db: Database, project: str, minute: int = 0, **values: Any) -> str:
+    new = {
+        "uuid": ids.new_uuid(),
+        "project_id": project,
+        "user_id": "u",
+        "display_name": f"server-{minute}",
+        "vm_state": "active",
+        "created_at": DAY + datetime.timedelta(minutes=minute),
+        "vcpus": 2,
+        "memory_mb": 512,
+        "metadata": {"n": str(minute)},
+        "tags": ["a", f"t{minute}"],
+        **values,
+    }
+    return str(db.run(instances.instance_create, new)["uuid"])
+
+
+def listed(db: Database, filters: dict[str, Any], **page: Any) -> list[str]:
+    return [row["uuid"] for row in db.query(instances.instance_list, filters, **page)]
+
+
+@pytest.mark.skipif(not CHECK.exists(), reason="the contract is not beside the work tree")
+def test_schemas_equal_the_contract(databases: tuple[Database, Database]) -> None:
+    urls = [database.url.render_as_string(hide_password=False) for database in databases]
+    done = subprocess.run([sys.executable, CHECK, *urls, "-v"], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_second_sync_changes_nothing(databases: tuple[Database, Database]) -> None:
+    sync.sync_api(databases[0])
+    sync.sync_main(databases[1])
+    assert not sync.pending(databases[1], sync.MAIN)
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+@pytest.mark.parametrize("key", ["host", "created_at", "display_name", "locked"])
+def test_pages_are_complete_whatever_is_null(cell: Database, key: str, direction: str) -> None:
+    project = ids.new_uuid()
+    made = {make(cell, project, n) for n in range(5)}
+    some = sorted(made)
+    cell.run(instances.instance_update, some[0], {"host": "h1", "locked": True})
+    cell.run(instances.instance_update, some[1], {"host": "h0", "locked": False})
+    sort = [(key, direction)]
+    whole = listed(cell, {"project_id": project}, sort=sort)
+    paged: list[str] = []
+    while page := listed(cell, {"project_id": project}, sort=sort, limit=2, marker=paged[-1] if paged else None):
+        paged += page
+    assert paged == whole
+    assert set(whole) == made
+    if key == "host":
+        assert (whole[-2:] if direction == "asc" else whole[1::-1]) == [some[1], some[0]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ({"display_name": "server-[12]"}, 2),
+        ({"display_name": "a|b"}, 0),
+        ({"power_state": 1}, 1),
+        ({"locked_by": "adm"}, 1),
+        ({"host": [None, "h"]}, 4),
+        ({"tags": ["a", "t1"]}, 1),
+        ({"not-tags-any": ["t1"]}, 3),
+        ({"metadata": {"n": "2"}}, 1),
+        ({"hidden": True}, 0),
+        ({"deleted": True}, 0),
+        ({"deleted": False, "soft_deleted": False}, 4),
+        ({"access_ip_v4": "^10.0.0.1$"}, 1),
+    ],
+)
+def test_filters(cell: Database, filters: dict[str, Any], count: int) -> None:
+    project = ids.new_uuid()
+    first, second, *_ = [make(cell, project, n) for n in range(4)]
+    cell.run(instances.instance_update, first, {"power_state": 1, "locked_by": "admin", "access_ip_v4": "10.0.0.1"})
+    cell.run(instances.instance_update, second, {"host": "h"})
+    assert len(listed(cell, {"project_id": project, **filters})) == count
+
+
+def test_update_and_destroy_by_expectation(cell: Database) -> None:
+    uuid = make(cell, ids.new_uuid())
+    with cell.write() as tx:
+        # The transaction has a snapshot by now, and the outcome must not be judged by it.
+        assert instances.instance_get(tx, uuid) is not None
+        other = Database(cell.url.render_as_string(hide_password=False))
+        assert other.run(instances.instance_update, uuid, {"task_state": "deleting"}) == Updated()
+        other.dispose()
+        stale = instances.instance_update(tx, uuid, {"task_state": "rebooting"}, {"task_state": None})
+    assert stale == Stale({"task_state": "deleting"})
+    # Writing what is there already is an update, too.
+    assert cell.run(instances.instance_update, uuid, {"task_state": "deleting"}, {"vm_state": "active"}) == Updated()
+    assert cell.run(instances.instance_destroy, uuid) == Updated()
+    assert cell.run(instances.instance_destroy, uuid) == Missing()
+    assert cell.run(instances.instance_purge, uuid)
+
+
+def test_of_many_who_want_a_server_one_gets_it(cell: Database) -> None:
+    uuid = make(cell, ids.new_uuid())
+    outcomes: list[Any] = []
+
+    def take(name: str) -> None:
+        expect = {"task_state": None}
+        outcomes.append(cell.run(instances.instance_update, uuid, {"task_state": name}, expect))
+
+    threads = [threading.Thread(target=take, args=(f"task-{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(isinstance(outcome, Updated) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, Stale) for outcome in outcomes) == 7
+
+
+def test_deadlock_is_survived(cell: Database) -> None:
+    first, second = make(cell, ids.new_uuid()), make(cell, ids.new_uuid())
+    meet = threading.Barrier(2)
+    met: set[int] = set()
+
+    def both(tx: sa.Connection, one: str, other: str) -> None:
+        instances.instance_update(tx, one, {"progress": 1})
+        if threading.get_ident() not in met:
+            met.add(threading.get_ident())
+            meet.wait(30)
+        instances.instance_update(tx, other, {"progress": 1})
+
+    errors: list[BaseException] = []
+
+    def work(one: str, other: str) -> None:
+        try:
+            cell.run(both, one, other)
+        except BaseException as exc:
+            errors.append(exc)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in ((first, second), (second, first))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert errors == []
+
+
+def test_duplicates_are_typed(api: Database, cell: Database) -> None:
+    host = ids.new_uuid()
+    values = {"host": host, "binary": "nova-compute", "topic": "compute", "deleted": 0}
+    cell.run(query.insert, SERVICES, values)
+    with pytest.raises(DuplicateError):
+        cell.run(query.insert, SERVICES, values)
+    request = {"instance_uuid": host, "project_id": "p", "instance": "{}", "tags": "[]"}
+    api.run(build_requests.build_request_create, request)
+    with pytest.raises(DuplicateError):
+        api.run(build_requests.build_request_create, request)
+
+
+def test_flavors(api: Database) -> None:
+    new = {"memory_mb": 64, "vcpus": 1, "root_gb": 1, "ephemeral_gb": 0, "is_public": False}
+    created = api.run(flavors.flavor_create, {"flavorid": "f", "name": "n", **new}, {"k": "v"}, ["p"])
+    assert created["extra_specs"] == {"k": "v"}
+    assert api.query(flavors.flavor_get, "f", project_id="other") is None
+    assert api.query(flavors.flavor_get, "f", project_id="p")["extra_specs"] == {"k": "v"}
+    assert [f["name"] for f in api.query(flavors.flavor_list, is_public=True, project_id="p")] == ["n"]
+    assert api.run(flavors.flavor_delete, "f")
+
+
+def test_list_queries_use_indexes(cell: Database) -> None:
+    """Each statement of a page on thousands of rows goes by an index."""
+    project = ids.new_uuid()
+    row = {"project_id": project, "user_id": "u", "vm_state": "active", "hidden": False, "host": "h"}
+    many = [{**row, "uuid": ids.new_uuid(), "created_at": DAY + datetime.timedelta(seconds=n)} for n in range(4000)]
+    with cell.write() as tx:
+        for other in range(4):
+            rows = [{**one, "uuid": ids.new_uuid(), "project_id": f"{project}{other}"} for one in many]
+            tx.execute(INSTANCES.insert(), rows)
+        tx.execute(INSTANCES.insert(), many)
+        tx.execute(INSTANCE_FAULTS.insert(), [{"instance_uuid": one["uuid"], "code": 500} for one in many])
+    mysql = cell.dialect == "mysql"
+    with cell.write() as tx:
+        tx.exec_driver_sql("ANALYZE TABLE instances, instance_faults" if mysql else "ANALYZE")
+    statements: list[tuple[str, Any]] = []
+    sa.event.listen(cell.engine, "before_cursor_execute", lambda *a: statements.append((a[2], a[3])))
+    parts = ("metadata", "system_metadata", "tags", "fault", "info_cache", "flavor", "block_device_mappings")
+    page = cell.query(instances.instance_list, {"deleted": False, "project_id": project}, limit=50, parts=parts)
+    assert len(page) == 50
+    seen = [one for one in statements if one[0].startswith("SELECT")]
+    assert len(seen) == 8
+    with cell.read() as tx:
+        plans = [tx.exec_driver_sql(f"EXPLAIN {text}", parameters).all() for text, parameters in seen]
+    for plan in plans if mysql else plans[:1]:
+        for step in plan:
+            if mysql:
+                assert not (step.type == "ALL" and not step.table.startswith("<")), (step, plan)
+            else:
+                assert "Seq Scan on instances" not in step[0], plan
