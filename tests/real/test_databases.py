@@ -24,7 +24,8 @@ from kilonova.base import ids
 from kilonova.db import query
 from kilonova.db.api import build_requests, flavors
 from kilonova.db.cell import instances
-from kilonova.db.cell.tables import INSTANCE_FAULTS, INSTANCES, SERVICES
+from kilonova.db.cell import tables as t
+from kilonova.db.cell.tables import INSTANCES, SERVICES, TAGS
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
 from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated
@@ -257,15 +258,26 @@ def test_list_queries_use_indexes(cell: Database) -> None:
     project = ids.new_uuid()
     row = {"project_id": project, "user_id": "u", "vm_state": "active", "hidden": False, "host": "h"}
     many = [{**row, "uuid": ids.new_uuid(), "created_at": DAY + datetime.timedelta(seconds=n)} for n in range(4000)]
+    children: dict[sa.Table, dict[str, Any]] = {
+        t.INSTANCE_FAULTS: {"code": 500},
+        t.INSTANCE_INFO_CACHES: {"network_info": "[]"},
+        t.INSTANCE_EXTRA: {"flavor": "{}"},
+        t.INSTANCE_METADATA: {"key": "k", "value": "v"},
+        t.INSTANCE_SYSTEM_METADATA: {"key": "k", "value": "v"},
+        t.BLOCK_DEVICE_MAPPING: {"source_type": "image"},
+    }
+    analyze = f"ANALYZE TABLE instances, tags, {', '.join(table.name for table in children)}"
     with cell.write() as tx:
         for other in range(4):
             rows = [{**one, "uuid": ids.new_uuid(), "project_id": f"{project}{other}"} for one in many]
             tx.execute(INSTANCES.insert(), rows)
         tx.execute(INSTANCES.insert(), many)
-        tx.execute(INSTANCE_FAULTS.insert(), [{"instance_uuid": one["uuid"], "code": 500} for one in many])
+        for table, values in children.items():
+            tx.execute(table.insert(), [{"instance_uuid": one["uuid"], **values} for one in many])
+        tx.execute(TAGS.insert(), [{"resource_id": one["uuid"], "tag": "t"} for one in many])
     mysql = cell.dialect == "mysql"
     with cell.write() as tx:
-        tx.exec_driver_sql("ANALYZE TABLE instances, instance_faults" if mysql else "ANALYZE")
+        tx.exec_driver_sql(analyze if mysql else "ANALYZE")
     statements: list[tuple[str, Any]] = []
     sa.event.listen(cell.engine, "before_cursor_execute", lambda *a: statements.append((a[2], a[3])))
     parts = ("metadata", "system_metadata", "tags", "fault", "info_cache", "flavor", "block_device_mappings")
