@@ -314,10 +314,13 @@ def save(
         values["cleaned"] = 1 if instance.cleaned else 0
     wanted = (as_set(expected_vm_state), as_set(expected_task_state))
     parts = changes & (JOINED | EXTRA)
-    if values or wanted != (None, None) or parts:
+    # Peers send a flavor along as changed that is not, even with an instance that is deleted by now.
+    if values or wanted != (None, None) or parts - EXTRA:
         _swap(tx, instance.uuid, values, *wanted)
     _save_parts(tx, instance, parts)
-    row = tx.execute(sa.select(t.INSTANCES).where(t.INSTANCES.c.uuid == instance.uuid)).mappings().one()
+    row = tx.execute(sa.select(t.INSTANCES).where(t.INSTANCES.c.uuid == instance.uuid)).mappings().first()
+    if row is None:
+        raise exceptions.InstanceNotFound(instance_id=instance.uuid)
     hydrate.fill(instance, row, skip=OPTIONAL | {"cleaned", "deleted"})
     instance.obj_reset_changes(recursive=True)
 

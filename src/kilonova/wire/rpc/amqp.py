@@ -132,10 +132,10 @@ class _OsloEndpoint:
     def __init__(self, endpoint: Endpoint) -> None:
         self.target = messaging.Target(version=endpoint.api.version, namespace=endpoint.api.namespace)
         for name, method in endpoint.methods.items():
-            setattr(self, name, _answering(method, endpoint.api.served_by_name[name].expected))
+            setattr(self, name, _answering(method, functools.partial(endpoint.expects, name)))
 
 
-def _answering(method: Method, expected: tuple[str, ...]) -> Callable[..., Any]:
+def _answering(method: Method, expects: Callable[[Exception], bool]) -> Callable[..., Any]:
     """Exceptions leave under names that peers know; expected ones without a traceback in the log."""
 
     @functools.wraps(method)
@@ -143,8 +143,9 @@ def _answering(method: Method, expected: tuple[str, ...]) -> Callable[..., Any]:
         try:
             return method(ctxt, **kwargs)
         except Exception as exc:
+            ordinary = expects(exc)
             known = errors.for_wire(exc)
-            if type(known).__name__ in expected:
+            if ordinary:
                 raise messaging.ExpectedException from known
             raise
 

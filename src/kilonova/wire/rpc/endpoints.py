@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kilonova.contract import exceptions
-from kilonova.contract.rpc import baseapi
+from kilonova.contract.rpc import baseapi, conductor
 from kilonova.contract.rpc.table import Api, Served, version_tuple
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +26,16 @@ class Endpoint:
         """Whether a message of that namespace and version is for this endpoint: same major, no newer minor."""
         ours, theirs = version_tuple(self.api.version), version_tuple(version)
         return namespace == self.api.namespace and ours[0] == theirs[0] and theirs[1:] <= ours[1:]
+
+    def expects(self, method: str, exc: Exception) -> bool:
+        """Whether that is an ordinary answer of the method, nothing for an operator to look at.
+
+        The object service answers its callers with whatever the contract names: they know what to make of it.
+        """
+        if self.api is conductor.API and isinstance(exc, exceptions.NovaException):
+            return True
+        served = self.api.served_by_name.get(method)
+        return served is not None and type(exc).__name__ in served.expected
 
 
 class Base:

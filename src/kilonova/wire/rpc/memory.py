@@ -210,14 +210,8 @@ def _packed(context: RequestContext, message: Message) -> str:
 
 
 def _log(method: str, endpoints: Sequence[Endpoint], exc: Exception) -> None:
-    expected = {
-        name
-        for endpoint in endpoints
-        if method in endpoint.api.served_by_name
-        for name in endpoint.api.served_by_name[method].expected
-    }
-    if type(exc).__name__ in expected:
-        LOG.debug("%s answered %s", method, exc)
+    if any(endpoint.expects(method, exc) for endpoint in endpoints):
+        LOG.debug("%s answered %s: %s", method, type(exc).__name__, exc)
     else:
         LOG.exception("%s failed", method)
 
