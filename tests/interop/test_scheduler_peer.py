@@ -58,7 +58,8 @@ def random_host(rng: random.Random, n: int) -> dict[str, Any]:
     host = f"h{n}"
     aggregates = [
         {"ssd": "true", "os_distro": "bsd,windows"}, {"filter_tenant_id": "other"},
-        {"filter_tenant_id_1": make.PROJECT}, {"max_instances_per_host": "3"}, {"instance_type": "m1,m2"}, {"instance_type": "m3"},
+        {"filter_tenant_id_1": make.PROJECT}, {"max_instances_per_host": "3"}, {"instance_type": "m1,m2"},
+        {"instance_type": "m3"},
         {"max_io_ops_per_host": "2"}, {"ram_weight_multiplier": "-2"}, {"cpu_weight_multiplier": "x"},
     ]  # fmt: skip
     now = clock.naive_now()
