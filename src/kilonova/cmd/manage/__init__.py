@@ -35,7 +35,7 @@ _HELP = {
 }
 
 
-def actions() -> Iterator[Action]:
+def every_action() -> Iterator[Action]:
     """Every action."""
     from kilonova.cmd.manage import cell_hosts, cell_instances, cell_setup, cells, schema
     from kilonova.cmd.manage.actions import not_built
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _declare(subparsers: Any) -> None:
     categories: dict[str, Any] = {}
-    for action in actions():
+    for action in every_action():
         if action.category not in categories:
             parser: argparse.ArgumentParser = subparsers.add_parser(action.category, help=_HELP[action.category])
             categories[action.category] = parser.add_subparsers(dest="action_name", required=True)

@@ -1,0 +1,356 @@
+"""nova-manage: what each action does to the databases, and its exit code."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kilonova.base import ids
+from kilonova.cmd import manage
+from kilonova.db import query
+from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
+from kilonova.db.cell import compute_nodes, instances
+from kilonova.db.cell.tables import SERVICES
+from kilonova.db.cells import CELL0_UUID
+from kilonova.db.engine import Database
+from kilonova.db.migrations import sync
+
+CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "cli.json"
+MAPPED, UNMAPPED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    sync.sync_api(Database(f"sqlite:///{folder}/api.db"))
+    sync.sync_main(Database(f"sqlite:///{folder}/cell.db"))
+    return folder
+
+
+class Cloud:
+    """A configuration file with its databases."""
+
+    def __init__(self, folder: Path) -> None:
+        self.conf = folder / "nova.conf"
+        self.conf.write_text(
+            "[DEFAULT]\ntransport_url = rabbit://u:secret@h/\n"
+            f"[database]\nconnection = sqlite:///{folder}/cell.db\n"
+            f"[api_database]\nconnection = sqlite:///{folder}/api.db\n"
+        )
+        self.api = Database(f"sqlite:///{folder}/api.db")
+        self.cell = Database(f"sqlite:///{folder}/cell.db")
+        self.folder = folder
+
+    def run(self, *words: str) -> int:
+        return manage.main(["--config-file", str(self.conf), *words])
+
+    def node(self, host: str) -> None:
+        values: dict[str, Any] = dict.fromkeys(
+            ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "hypervisor_version"), 1
+        )
+        values |= {"host": host, "hypervisor_hostname": host, "hypervisor_type": "fake", "cpu_info": "{}"}
+        self.cell.run(compute_nodes.compute_node_create, values)
+
+    def cells(self) -> dict[str, dict[str, Any]]:
+        return {cell["name"]: cell for cell in self.api.query(cell_mappings.cell_mapping_list)}
+
+    def hosts(self) -> dict[str, str]:
+        return {m["host"]: m["cell_name"] for m in self.api.query(host_mappings.host_mapping_list)}
+
+    def create_cell(self, name: str = "one") -> str:
+        assert self.run("cell_v2", "create_cell", "--name", name, "--transport-url", "rabbit://x/") == 0
+        return str(self.cells()[name]["uuid"])
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Cloud:
+    return Cloud(tmp_path)
+
+
+@pytest.fixture
+def cloud(made: Path, tmp_path: Path) -> Iterator[Cloud]:
+    for name in ("api.db", "cell.db"):
+        shutil.copy(made / name, tmp_path / name)
+    found = Cloud(tmp_path)
+    yield found
+    found.api.dispose()
+    found.cell.dispose()
+
+
+def test_whole_set_up_of_a_new_cloud(empty: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    assert empty.run("api_db", "sync") == 0
+    assert empty.run("cell_v2", "map_cell0") == 0
+    assert empty.run("db", "sync") == 0
+    assert (empty.folder / "cell.db_cell0").exists()
+    capsys.readouterr()
+    assert empty.run("db", "version") == 0
+    assert capsys.readouterr().out.strip() == "ab450ba04102"
+    assert empty.run("api_db", "version") == 0
+    assert capsys.readouterr().out.strip() == "cdeec0c85668"
+
+
+def test_sync_without_the_api_database_says_what_to_look_at(empty: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    assert empty.run("db", "sync") == 1
+    assert "api_db sync" in capsys.readouterr().out
+    assert empty.run("db", "sync", "--local_cell") == 0
+
+
+def test_sync_to_an_unknown_revision_fails(cloud: Cloud) -> None:
+    assert cloud.run("db", "sync", "--local_cell", "nonsense") == 1
+    assert cloud.run("db", "sync", "--local_cell", "402") == 1
+
+
+def test_map_cell0_may_be_repeated(cloud: Cloud) -> None:
+    assert cloud.run("cell_v2", "map_cell0") == 0
+    assert cloud.run("cell_v2", "map_cell0", "--database_connection", "sqlite:////other.db") == 0
+    cell0 = cloud.cells()["cell0"]
+    assert cell0["uuid"] == CELL0_UUID
+    assert cell0["transport_url"] == "none:///"
+    assert cell0["database_connection"].endswith("/cell.db_cell0")
+
+
+def test_simple_cell_setup_waits_for_hosts_and_may_be_repeated(cloud: Cloud) -> None:
+    assert cloud.run("cell_v2", "simple_cell_setup") == 1
+    cloud.node("h1")
+    server = cloud.cell.run(instances.instance_create, {"project_id": "p", "user_id": "u"})
+    assert cloud.run("cell_v2", "simple_cell_setup") == 0
+    assert cloud.run("cell_v2", "simple_cell_setup") == 0
+    assert len(cloud.cells()) == 2
+    assert list(cloud.hosts()) == ["h1"]
+    mapping = cloud.api.query(instance_mappings.instance_mapping_get, server["uuid"])
+    assert mapping is not None
+    assert mapping["cell_uuid"] == cloud.cells()[None]["uuid"]  # type: ignore[index]
+
+
+def test_create_cell_refuses_urls_of_another_cell(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    uuid = cloud.create_cell()
+    capsys.readouterr()
+    assert cloud.run("cell_v2", "create_cell", "--name", "two", "--transport-url", "rabbit://x/") == 2
+    assert uuid in capsys.readouterr().out
+    words = ("--transport-url", "rabbit://y/", "--database_connection", "sqlite:////y.db", "--disabled", "--verbose")
+    assert cloud.run("cell_v2", "create_cell", "--name", "two", *words) == 0
+    assert cloud.cells()["two"]["disabled"]
+    assert cloud.cells()["two"]["uuid"] in capsys.readouterr().out
+
+
+def test_list_cells_hides_passwords(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--transport-url", "rabbit://a:secret@h1,b:secret@h2/", "--database_connection", "mysql://u:secret@h/n")
+    cloud.run("cell_v2", "create_cell", "--name", "one", *words)
+    capsys.readouterr()
+    assert cloud.run("cell_v2", "list_cells") == 0
+    shown = capsys.readouterr().out
+    assert "secret" not in shown
+    assert "rabbit://a:****@h1,b:****@h2/" in shown
+    assert cloud.run("cell_v2", "list_cells", "--verbose", "--json") == 0
+    (cell,) = json.loads(capsys.readouterr().out)
+    assert cell["Database Connection"] == "mysql://u:secret@h/n"
+    assert cell["Disabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--name", "new", "--transport-url", "rabbit://z/"), 0),
+        (("--disable",), 0),
+        (("--disable", "--enable"), 4),
+        (("--database_connection", "sqlite:////two.db"), 3),
+    ],
+)
+def test_update_cell(cloud: Cloud, words: tuple[str, ...], code: int) -> None:
+    uuid = cloud.create_cell()
+    two = ("--name", "two", "--transport-url", "rabbit://t/", "--database_connection", "sqlite:////two.db")
+    cloud.run("cell_v2", "create_cell", *two)
+    assert cloud.run("cell_v2", "update_cell", "--cell_uuid", uuid, *words) == code
+    row = cloud.api.query(cell_mappings.cell_mapping_get, uuid)
+    assert row is not None
+    if code:
+        assert (row["name"], row["disabled"]) == ("one", False)
+    elif "--disable" in words:
+        assert row["disabled"]
+    else:
+        assert (row["name"], row["transport_url"]) == ("new", "rabbit://z/")
+
+
+def test_update_cell_knows_its_limits(cloud: Cloud) -> None:
+    cloud.run("cell_v2", "map_cell0", "--database_connection", "sqlite:////cell0.db")
+    assert cloud.run("cell_v2", "update_cell", "--cell_uuid", "unknown", "--name", "x") == 1
+    assert cloud.run("cell_v2", "update_cell", "--cell_uuid", CELL0_UUID, "--disable") == 5
+
+
+def test_discover_hosts_maps_new_ones_once(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    cloud.create_cell()
+    cloud.run("cell_v2", "map_cell0")
+    assert cloud.run("cell_v2", "discover_hosts", "--strict") == 1
+    cloud.node("h1")
+    assert cloud.run("cell_v2", "discover_hosts", "--strict") == 0
+    assert cloud.hosts() == {"h1": "one"}
+    cloud.node("h2")
+    capsys.readouterr()
+    assert cloud.run("cell_v2", "discover_hosts", "--verbose") == 0
+    assert "1 new hosts: h2" in capsys.readouterr().out
+    assert [node["mapped"] for node in cloud.cell.query(compute_nodes.compute_node_list)] == [1, 1]
+    assert cloud.run("cell_v2", "discover_hosts", "--strict") == 1
+
+
+def test_discover_hosts_by_service(cloud: Cloud) -> None:
+    cloud.create_cell()
+    cloud.cell.run(query.insert, SERVICES, {"host": "h9", "binary": "nova-compute", "topic": "compute"})
+    cloud.cell.run(query.insert, SERVICES, {"host": "c", "binary": "nova-conductor", "topic": "conductor"})
+    assert cloud.run("cell_v2", "discover_hosts", "--by-service", "--strict") == 0
+    assert cloud.hosts() == {"h9": "one"}
+
+
+def test_list_hosts(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    uuid = cloud.create_cell()
+    cloud.node("h1")
+    cloud.run("cell_v2", "discover_hosts")
+    capsys.readouterr()
+    assert cloud.run("cell_v2", "list_hosts", "--cell_uuid", uuid, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [{"Cell Name": "one", "Cell UUID": uuid, "Hostname": "h1"}]
+    assert cloud.run("cell_v2", "list_hosts") == 0
+    assert "h1" in capsys.readouterr().out
+    assert cloud.run("cell_v2", "list_hosts", "--cell_uuid", "unknown") == 1
+
+
+def test_delete_host(cloud: Cloud) -> None:
+    uuid = cloud.create_cell()
+    cloud.node("h1")
+    cloud.run("cell_v2", "discover_hosts")
+    server = cloud.cell.run(instances.instance_create, {"project_id": "p", "user_id": "u", "host": "h1"})
+
+    def delete(cell: str, host: str) -> int:
+        return cloud.run("cell_v2", "delete_host", "--cell_uuid", cell, "--host", host)
+
+    cloud.run("cell_v2", "map_cell0")
+    assert delete("unknown", "h1") == 1
+    assert delete(uuid, "unknown") == 2
+    assert delete(CELL0_UUID, "h1") == 3
+    assert delete(uuid, "h1") == 4
+    cloud.cell.run(instances.instance_destroy, server["uuid"])
+    assert delete(uuid, "h1") == 0
+    assert cloud.hosts() == {}
+    assert cloud.run("cell_v2", "discover_hosts", "--strict") == 0
+
+
+def test_delete_cell(cloud: Cloud) -> None:
+    uuid = cloud.create_cell()
+    cloud.node("h1")
+    cloud.run("cell_v2", "discover_hosts")
+    server = cloud.cell.run(instances.instance_create, {"project_id": "p", "user_id": "u"})
+    cloud.run("cell_v2", "map_instances", "--cell_uuid", uuid)
+
+    def delete(*words: str) -> int:
+        return cloud.run("cell_v2", "delete_cell", "--cell_uuid", uuid, *words)
+
+    assert cloud.run("cell_v2", "delete_cell", "--cell_uuid", "unknown") == 1
+    assert delete() == 2
+    assert delete("--force") == 3
+    cloud.run("cell_v2", "delete_host", "--cell_uuid", uuid, "--host", "h1")
+    cloud.cell.run(instances.instance_destroy, server["uuid"])
+    assert delete() == 4
+    assert "one" in cloud.cells()
+    assert delete("--force") == 0
+    assert cloud.cells() == {}
+    assert cloud.api.query(instance_mappings.instance_mapping_get, server["uuid"]) is None
+
+
+def test_map_instances_goes_on_where_it_stopped(cloud: Cloud) -> None:
+    uuid = cloud.create_cell()
+    for n in range(5):
+        when = datetime.datetime(2026, 1, 1, 0, n)
+        values = {"uuid": ids.new_uuid(), "project_id": "p", "user_id": "u", "created_at": when}
+        cloud.cell.run(instances.instance_create, values)
+
+    def run(*words: str) -> int:
+        return cloud.run("cell_v2", "map_instances", "--cell_uuid", uuid, *words)
+
+    def mapped() -> int:
+        return len(cloud.api.query(instance_mappings.instance_mapping_list_by_project, "p"))
+
+    assert run("--max-count", "0") == 127
+    assert run("--max-count", "x") == 127
+    assert run("--max-count", "2") == 1
+    assert mapped() == 2
+    assert run("--max-count", "2") == 1
+    assert mapped() == 4
+    assert run("--max-count", "2") == 0
+    assert mapped() == 5
+    assert run() == 0
+    marker = cloud.api.query(instance_mappings.instance_mapping_list_by_project, "INSTANCE_MIGRATION_MARKER")
+    assert marker == []
+
+
+def test_verify_instance(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    uuid = cloud.create_cell()
+    cell = cloud.cells()["one"]
+
+    def verify(server: str, *words: str) -> int:
+        return cloud.run("cell_v2", "verify_instance", "--uuid", server, *words)
+
+    assert verify(UNMAPPED) == 1
+    mapping = {"instance_uuid": MAPPED, "project_id": "p", "user_id": "u", "cell_id": None}
+    cloud.api.run(instance_mappings.instance_mapping_create, mapping)
+    assert verify(MAPPED) == 2
+    cloud.api.run(instance_mappings.instance_mapping_update, MAPPED, {"cell_id": cell["id"]})
+    assert verify(MAPPED) == 4
+    cloud.cell.run(instances.instance_create, {"uuid": MAPPED, "project_id": "p"})
+    capsys.readouterr()
+    assert verify(MAPPED, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+    assert verify(MAPPED) == 0
+    assert uuid in capsys.readouterr().out
+    cloud.cell.run(instances.instance_destroy, MAPPED)
+    assert verify(MAPPED) == 3
+
+
+def test_database_that_does_not_answer_is_one_line(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    cloud.conf.write_text("[api_database]\nconnection = mysql+pymysql://u:secret@127.0.0.1:1/n\ndb_max_retries = 0\n")
+    assert cloud.run("cell_v2", "list_cells") == 255
+    error = capsys.readouterr().err
+    assert error.startswith("ERROR: OperationalError")
+    assert "secret" not in error
+
+
+def test_what_is_not_built_says_so(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    for category, names in manage.NOT_BUILT.items():
+        for name in names:
+            assert cloud.run(category, name, "--whatever", "x") == 1
+            assert "not built yet" in capsys.readouterr().out
+
+
+def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        manage.main(["cell_v2"])
+    assert refused.value.code == 2
+    with pytest.raises(SystemExit) as helped:
+        manage.main(["cell_v2", "delete_cell", "--help"])
+    assert helped.value.code == 0
+    assert "exit codes" in capsys.readouterr().out
+    assert manage.main(["version"]) == 0
+
+
+@pytest.mark.skipif(not CONTRACT.exists(), reason="the contract is not beside the work tree")
+def test_words_are_novas() -> None:
+    contract = json.loads(CONTRACT.read_text())["nova-manage"]
+    ours = {(action.category, action.name): action for action in manage.every_action()}
+    for category, facts in contract.items():
+        for name, wanted in facts.get("actions", {}).items():
+            if wanted.get("unintended"):
+                continue
+            action = ours[category, name]
+            if action.takes_anything:
+                continue
+            flags = {tuple(one["flags"]) if one["flags"] else (one["dest"],) for one in wanted["args"]}
+            assert flags <= {one.flags for one in action.arguments}, (category, name)
+            extra = [one for one in action.arguments if one.flags not in flags]
+            assert not any(one.settings.get("required") for one in extra), (category, name)
+            codes = set(wanted.get("documented_exit_codes", [])) - {255}
+            assert codes <= set(action.exit_codes), (category, name)
