@@ -1,10 +1,14 @@
-"""`kilonova serve` runs the whole service in one process; `kilonova cloud` runs a whole cloud on one machine."""
+"""`kilonova serve` runs the whole service in one process, `kilonova cloud` a whole cloud on one machine.
+
+`kilonova flow` shows what the conductor is doing.
+"""
 
 import importlib
 import sys
 
 COMMANDS = {
     "cloud": ("kilonova.cloud.cli", "a cloud on this machine: up, down, status, logs"),
+    "flow": ("kilonova.cmd.flow", "what the conductor does with a server, step by step: show, list, abandon, revive"),
     "serve": ("kilonova.cmd.serve", "API, metadata, scheduler, conductor and compute in one process"),
 }
 """Name: (module whose `main(argv)` runs it, one line of help). Imported only when asked for."""
