@@ -296,3 +296,10 @@ def _why(tx: Tx, uuid: str, expect: Expect, *, deleted_too: bool) -> Outcome:
     statement = sa.select(_C.uuid, *query.columns(INSTANCES, expect)).where(_C.uuid == uuid).with_for_update(read=True)
     found = query.row(tx, statement if deleted_too else statement.where(_C.deleted == 0))
     return Missing() if found is None else Stale({name: found[name] for name in expect})
+
+
+def instance_uuids_without_system_metadata(tx: Tx, key: str, limit: int | None = None) -> list[str]:
+    """Living instances that lack a key in their system metadata."""
+    table = INSTANCE_SYSTEM_METADATA
+    has = sa.exists().where(table.c.instance_uuid == _C.uuid, table.c.key == key, table.c.deleted == 0)
+    return query.values(tx, sa.select(_C.uuid).where(_C.deleted == 0, sa.not_(has)).order_by(_C.id).limit(limit))
