@@ -51,7 +51,7 @@ class Ranking:
         for each in self._filters:
             if not left:
                 break
-            if request.check_only and not each.on_rebuild:
+            if (request.check_only and not each.on_rebuild) or not each.applies(request):
                 continue
             left = self._filter(each, left, request, decision)
         return left
@@ -87,12 +87,14 @@ class Ranking:
         totals = [0.0] * len(hosts)
         shares: list[dict[str, float]] = [{} for _ in hosts]
         for weigher in self._weighers:
+            name, multipliers = weigher.name, weigher.multipliers(hosts)
+            if not any(multipliers) or not weigher.applies(request):
+                continue
             weights = normalize(weigher.weights(hosts, request), weigher.minimum)
-            for at, weight in enumerate(weights):
-                share = weigher.multiplier(hosts[at]) * weight if weight else 0.0
-                if share:
-                    totals[at] += share
-                    shares[at][weigher.name] = share
+            for at, (weight, multiplier) in enumerate(zip(weights, multipliers, strict=True)):
+                if weight and multiplier:
+                    totals[at] += multiplier * weight
+                    shares[at][name] = multiplier * weight
         order = sorted(range(len(hosts)), key=lambda at: totals[at], reverse=True)
         decision.weights = [Weight(hosts[at].host, hosts[at].nodename, totals[at], shares[at]) for at in order[:TOP]]
         return [(totals[at], hosts[at]) for at in order]

@@ -13,6 +13,9 @@ from kilonova.scheduler.snapshot.host import Host
 class ServerGroupAntiAffinityFilter(Filter):
     """At most max_server_per_host (1) members of the group on a host."""
 
+    def applies(self, request: Request) -> bool:
+        return request.group is not None and request.group.policy == groups.ANTI_AFFINITY
+
     def objection(self, host: Host, request: Request) -> str | None:
         group = request.group
         if group is None or group.policy != groups.ANTI_AFFINITY or request.instance_uuid in host.instances:
@@ -25,6 +28,9 @@ class ServerGroupAntiAffinityFilter(Filter):
 
 class ServerGroupAffinityFilter(Filter):
     """Where the other members are."""
+
+    def applies(self, request: Request) -> bool:
+        return request.group is not None and request.group.policy == groups.AFFINITY
 
     def objection(self, host: Host, request: Request) -> str | None:
         group = request.group

@@ -27,6 +27,10 @@ class Filter(abc.ABC):
     def name(self) -> str:
         return type(self).__name__
 
+    def applies(self, request: Request) -> bool:
+        """False when no host can be objected to: the request says nothing that this filter looks at."""
+        return True
+
     @abc.abstractmethod
     def objection(self, host: Host, request: Request) -> str | None:
         """None when the host will do, else the reason in a few words, without the host's name."""

@@ -20,6 +20,9 @@ class ComputeCapabilitiesFilter(Filter):
 
     once = True
 
+    def applies(self, request: Request) -> bool:
+        return bool(request.wishes.specs)
+
     def objection(self, host: Host, request: Request) -> str | None:
         specs = dict(request.wishes.specs)
         bits = specs.pop("hw:maxphysaddr_bits", None)

@@ -27,14 +27,21 @@ class ImagePropertiesFilter(Filter):
     once = True
     on_rebuild = True
 
-    def objection(self, host: Host, request: Request) -> str | None:
+    def applies(self, request: Request) -> bool:
+        return bool(self._demanded(request))
+
+    def _demanded(self, request: Request) -> list[str]:
+        """Architecture, hypervisor type and VM mode, as far as named."""
         prop = request.wishes.prop
         wanted = [
             prop("hw_architecture", self.conf.filter_scheduler.image_properties_default_architecture),
             prop("img_hv_type"),
             prop("hw_vm_mode"),
         ]
-        demanded = [str(each) for each in wanted if each]
+        return [str(each) for each in wanted if each]
+
+    def objection(self, host: Host, request: Request) -> str | None:
+        demanded = self._demanded(request)
         if not demanded:
             return None
         if not any(all(each in supported for each in demanded) for supported in host.supported_instances):

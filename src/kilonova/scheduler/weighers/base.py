@@ -30,8 +30,17 @@ class Weigher(abc.ABC):
     def name(self) -> str:
         return type(self).__name__
 
+    def applies(self, request: Request) -> bool:
+        """False when all hosts weigh the same: the request says nothing that this weigher looks at."""
+        return True
+
     def multiplier(self, host: Host) -> float:
         return self.sign * settings.of_aggregates(host, self.key, float, self.conf[self.group][self.option])
+
+    def multipliers(self, hosts: Sequence[Host]) -> list[float]:
+        """Of all hosts; the option is read once."""
+        common = self.sign * self.conf[self.group][self.option]
+        return [self.multiplier(host) if host.aggregates else common for host in hosts]
 
     @abc.abstractmethod
     def weigh(self, host: Host, request: Request) -> float:

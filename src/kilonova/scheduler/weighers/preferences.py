@@ -23,11 +23,13 @@ class ServerGroupSoftAffinityWeigher(Weigher):
     option = key = "soft_affinity_weight_multiplier"
     policy = groups.SOFT_AFFINITY
 
+    def applies(self, request: Request) -> bool:
+        return request.group is not None and request.group.policy == self.policy
+
     def weigh(self, host: Host, request: Request) -> float:
-        group = request.group
-        if group is None or group.policy != self.policy:
+        if request.group is None or not self.applies(request):
             return 0.0
-        return float(len(group.on(host)))
+        return float(len(request.group.on(host)))
 
 
 class ServerGroupSoftAntiAffinityWeigher(ServerGroupSoftAffinityWeigher):
@@ -43,13 +45,16 @@ class CrossCellWeigher(Weigher):
 
     option = key = "cross_cell_move_weight_multiplier"
 
-    def weigh(self, host: Host, request: Request) -> float:
+    def applies(self, request: Request) -> bool:
         target: Any = field(request.spec, "requested_destination")
         if target is None or not target.obj_attr_is_set("cell") or target.cell is None:
+            return False
+        return bool(target.obj_attr_is_set("allow_cross_cell_move") and target.allow_cross_cell_move)
+
+    def weigh(self, host: Host, request: Request) -> float:
+        if not self.applies(request):
             return 0.0
-        if not target.obj_attr_is_set("allow_cross_cell_move") or not target.allow_cross_cell_move:
-            return 0.0
-        return 1.0 if host.cell_uuid == target.cell.uuid else -1.0
+        return 1.0 if host.cell_uuid == request.spec.requested_destination.cell.uuid else -1.0
 
 
 class MetricsWeigher(Weigher):
@@ -60,6 +65,9 @@ class MetricsWeigher(Weigher):
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__(conf)
         self._settings = settings.pairs(conf.metrics.weight_setting)
+
+    def applies(self, request: Request) -> bool:
+        return bool(self._settings)
 
     def weigh(self, host: Host, request: Request) -> float:
         """Raises ComputeHostMetricNotFound when a required metric is missing."""
@@ -84,8 +92,11 @@ class ImagePropertiesWeigher(Weigher):
         self._settings = dict(settings.pairs(conf.filter_scheduler.image_props_weight_setting))
         self.properties = properties
 
+    def applies(self, request: Request) -> bool:
+        return self.properties is not None and self.conf.filter_scheduler.image_props_weight_multiplier != 0
+
     def weigh(self, host: Host, request: Request) -> float:
-        if self.conf.filter_scheduler.image_props_weight_multiplier == 0 or self.properties is None:
+        if self.properties is None or not self.applies(request):
             return 0.0
         wanted = image_properties(request)
         found: Counter[tuple[str, str]] = Counter()
