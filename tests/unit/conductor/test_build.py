@@ -9,6 +9,7 @@ from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
+from kilonova.contract import objects
 from kilonova.db import flows
 from kilonova.db.objects import action, bdm, tag
 from kilonova.flow.engine import Engine
@@ -210,3 +211,29 @@ def test_deleted_after_the_cast(stage: Stage) -> None:
     run(stage)
     assert stage.server(server) is None
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def test_a_host_that_comes_back_before_the_alternate_keeps_the_server_and_its_claim(stage: Stage) -> None:
+    stage.silence("h1")
+    server = begin(stage, stage.post())
+    while len(stage.compute.casts) < 2:
+        turn(stage)
+        time.sleep(0.02)
+    assert stage.compute.casts == [("build", "h1"), ("build", "h2")]
+    stage.compute.down.clear()
+    run(stage)
+    assert stage.server(server).host == "h1"
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
+
+
+def test_volumes_of_a_server_without_a_host_are_free_again(stage: Stage) -> None:
+    stage.hosts.clear()
+    volume = stage.cloud.cinder.volume()
+    attachment = stage.clients.cinder.attachment_create(stage.ctxt(), volume, "server")
+    device = objects.BlockDeviceMapping(
+        source_type="volume", destination_type="volume", volume_id=volume, boot_index=0, attachment_id=attachment["id"]
+    )
+    server = begin(stage, stage.post(block_device_mapping=objects.BlockDeviceMappingList(objects=[device])))
+    run(stage)
+    assert stage.buried(server).vm_state == "error"
+    assert stage.cloud.cinder.attachments == {}

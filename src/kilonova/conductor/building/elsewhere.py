@@ -58,10 +58,16 @@ def was_tried(tx: Any, new: NewFlow) -> bool:
     )
 
 
-def offer_next(run: Run, place: Place, hosts: Sequence[objects.Selection], props: placing.Properties) -> None:
-    """From a flow whose host is lost: put the next try down."""
+def offer_next(
+    run: Run,
+    place: Place,
+    hosts: Sequence[objects.Selection],
+    props: placing.Properties,
+    tried: Sequence[objects.Selection],
+) -> None:
+    """From a flow whose host is lost: put the next try down. `tried`: hosts that have the cast and may come back."""
     names = ("context", "request_spec", "image", "requested_networks", "security_groups", "deadline_at")
-    shared = {name: run.frame.get(name) for name in names}
+    shared = {name: run.frame.get(name) for name in names} | {"tried": pack(list(tried))}
     new = new_try(run.subject_id, hosts, props, shared, run.row.sealed)
     if not place.database.query(was_tried, new):
         place.store.offer(new)
@@ -157,7 +163,22 @@ def send(run: Run) -> None:
 
 def watch(run: Run) -> bool:
     """ACTIVE or ERROR, or a later try."""
-    return watching.look(run, run.world.place_of_run(run), _Following())
+    ended = watching.look(run, run.world.place_of_run(run), _Following())
+    if ended:
+        _settle_claim(run)
+    return ended
+
+
+def _settle_claim(run: Run) -> None:
+    """A host that was given up may have come back, found its cast and been faster: the claim follows the server."""
+    server = _server(run)
+    if server is None or server.host in (None, run.frame["sent"]["host"]):
+        return
+    for chosen in unpack(run.frame.get("tried") or []):
+        if chosen.service_host == server.host and chosen.allocation_request:
+            own, wanted = resources.serving(context(run)), json.loads(chosen.allocation_request)
+            resources.release_allocations(run.world, own, run.subject_id)
+            run.world.clients.placement.claim(own, run.subject_id, wanted, server.project_id, server.user_id)
 
 
 class _Following(watching.Next):
@@ -168,7 +189,8 @@ class _Following(watching.Next):
         props = unpack(run.frame["properties"])
         if retry := props.get("retry"):
             retry["exc_reason"] = reason
-        offer_next(run, place, unpack(run.frame["hosts"]), props)
+        tried = [*unpack(run.frame.get("tried") or []), unpack(run.frame["chosen"])]
+        offer_next(run, place, unpack(run.frame["hosts"]), props, tried)
 
 
 def seen(run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import clock
@@ -63,14 +63,20 @@ def release_volumes(
 ) -> list[objects.BlockDeviceMapping]:
     """Remove the server's attachments; with `and_delete` also volumes that are to end with it. Returns the devices."""
     devices = list(place.database.query(bdms.get_by_instance_uuid, ctxt, uuid).objects)
+    release_attachments(world, ctxt, devices)
     for device in devices:
         if device.destination_type != "volume" or not device.volume_id:
             continue
-        if device.attachment_id:
-            _as_user_or_service(ctxt, world.clients.cinder.attachment_delete, device.attachment_id)
         if and_delete and device.delete_on_termination:
             _delete_volume(world, ctxt, device.volume_id)
     return devices
+
+
+def release_attachments(world: World, ctxt: RequestContext, devices: Iterable[objects.BlockDeviceMapping]) -> None:
+    """Make volumes free again; their devices keep the ids, and removing an attachment twice is harmless."""
+    for device in devices:
+        if device.destination_type == "volume" and device.get("attachment_id"):
+            _as_user_or_service(ctxt, world.clients.cinder.attachment_delete, device.attachment_id)
 
 
 def clean_up(world: World, ctxt: RequestContext, place: Place, uuid: str, project: str | None, requested: Any) -> None:

@@ -172,7 +172,7 @@ class _Following(watching.Next):
         placing.point_at(props, chosen)
         if retry := props.get("retry"):
             retry["exc_reason"] = reason
-        elsewhere.offer_next(run, place, others, props)
+        elsewhere.offer_next(run, place, others, props, [chosen])
 
 
 def give_up(run: Run) -> None:
@@ -215,7 +215,9 @@ def _bury(run: Run, uuid: str) -> None:
     assert run.failure is not None
     cell0 = world.cells.cell0
     server = records.server_of(asked)
-    cell0.database.run(records.bury, context(run), server, *_parts(run), run.failure, world.host)
+    devices, tags = _parts(run)
+    cell0.database.run(records.bury, context(run), server, devices, tags, run.failure, world.host)
+    resources.release_attachments(world, context(run), devices.objects if devices is not None else ())
     _show_or_erase(run, uuid, cell0.uuid, cell0.database)
 
 
