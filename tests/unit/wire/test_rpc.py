@@ -103,7 +103,7 @@ def user() -> context.RequestContext:
 def test_a_cast_reaches_the_named_host_with_objects_and_context(bus: Bus, hosts: dict[str, Compute]) -> None:
     ctxt = user()
     ComputeClient(bus).stop_instance(ctxt, instance("h2"), clean_shutdown=False)
-    assert hosts["h2"].taken.wait(5)
+    assert hosts["h2"].taken.wait(20)
     _, (seen, got, clean) = hosts["h2"].seen[0]
     assert (seen.user_id, seen.request_id, seen.roles) == ("u", ctxt.request_id, ["member"])
     assert isinstance(got, objects.Instance)
@@ -142,7 +142,7 @@ def test_other_exceptions_come_back_as_remote_errors(bus: Bus, hosts: dict[str, 
 def test_missing_arguments_get_the_defaults_of_the_interface(bus: Bus, hosts: dict[str, Compute]) -> None:
     args = dict.fromkeys(["instance", "image", "request_spec", "filter_properties", "accel_uuids"])
     bus.cast(user(), Address("compute", "h1"), Message("build_and_run_instance", args, "6.0"))
-    assert hosts["h1"].taken.wait(5)
+    assert hosts["h1"].taken.wait(20)
     assert hosts["h1"].seen[0][1]["host_list"] is None
 
 
@@ -176,16 +176,17 @@ def test_fanout_reaches_all_and_an_open_call_one(bus: Bus) -> None:
             self.seen.set()
 
         def select_destinations(self, ctxt: Any, **kwargs: Any) -> list[list[Any]]:
-            raise exceptions.NoValidHost(reason="none")
+            raise exceptions.NoValidHost(reason="none", explanation={"candidates": 0})
 
     handlers = [Scheduler(), Scheduler()]
     servers = [bus.serve("scheduler", f"s{n}", [handler]) for n, handler in enumerate(handlers)]
     for server in servers:
         server.start()
     SchedulerClient(bus).update_aggregates(user(), aggregates=[])
-    assert all(handler.seen.wait(5) for handler in handlers)
-    with pytest.raises(exceptions.NoValidHost, match=r"No valid host was found. none"):
+    assert all(handler.seen.wait(20) for handler in handlers)
+    with pytest.raises(exceptions.NoValidHost, match=r"No valid host was found. none") as caught:
         SchedulerClient(bus).select_destinations(user(), None, [UUID])
+    assert caught.value.kwargs["explanation"] == {"candidates": 0}
     for server in servers:
         server.stop()
         server.wait(5)

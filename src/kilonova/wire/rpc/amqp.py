@@ -156,5 +156,5 @@ def _answered(exc: Any) -> Exception:
     kind, message = str(exc.exc_type), str(exc.value)
     if kind in ("UnsupportedVersion", "NoSuchMethod"):
         return errors.RpcUnsupported(message)
-    trace = "".join(exc.traceback) if isinstance(exc.traceback, list) else str(exc.traceback or "")
-    return errors.from_wire(kind, message, trace)
+    lines = exc.traceback if isinstance(exc.traceback, list) else [str(exc.traceback or "")]
+    return errors.from_wire(kind, message, "".join(lines), errors.noted_values(lines))

@@ -6,11 +6,13 @@ On the wire an exception carries its class, module, message and keyword argument
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from kilonova.contract import exceptions
 
 WIRE_MODULE = "nova.exception"
+_VALUES = "Arguments: "
 
 
 class RpcError(Exception):
@@ -50,11 +52,32 @@ _BUILTIN: dict[str, type[Exception]] = {
 
 
 def for_wire(exc: Exception) -> Exception:
-    """The same exception, with its class as peers know it."""
+    """The same exception, with its class as peers know it.
+
+    Its keyword arguments are noted on it too: notes are part of the traceback that travels, and oslo.messaging gives a
+    receiver that cannot import `nova.exception` class, message and traceback, but not the arguments.
+    """
+    _note_values(exc)
     if isinstance(exc, exceptions.NovaException) and type(exc).__module__ != WIRE_MODULE:
         kind = type(exc)
         exc.__class__ = _twins.setdefault(kind.__name__, type(kind.__name__, (kind,), {"__module__": WIRE_MODULE}))
     return exc
+
+
+def _note_values(exc: Exception) -> None:
+    values = {k: v for k, v in getattr(exc, "kwargs", {}).items() if k != "code"}
+    noted = any(note.startswith(_VALUES) for note in getattr(exc, "__notes__", ()))
+    if isinstance(exc, exceptions.NovaException) and values and not noted:
+        exc.add_note(_VALUES + json.dumps(values, default=str))
+
+
+def noted_values(traceback: list[str]) -> dict[str, object]:
+    """The keyword arguments that the sender noted in a traceback."""
+    for line in reversed(traceback):
+        if line.startswith(_VALUES):
+            found: dict[str, object] = json.loads(line.removeprefix(_VALUES))
+            return found
+    return {}
 
 
 def from_wire(kind: str, message: str, traceback: str = "", values: dict[str, object] | None = None) -> Exception:
