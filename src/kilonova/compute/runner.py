@@ -36,6 +36,8 @@ class Work:
     args: Mapping[str, Any]
     turn: Turn
     entry: book.Entry
+    resumed: bool = False
+    """An earlier run of the agent began it."""
 
     def step(self, name: str) -> None:
         """Note how far the operation has come; gives way here when a delete waits. Raises Preempted."""
@@ -69,16 +71,24 @@ class Runner:
         self._inside: dict[int, concurrent.futures.Future[Any]] = {}
 
     def accept(
-        self, operation: Operation, ctxt: RequestContext, instance: objects.Instance, args: Mapping[str, Any]
+        self,
+        operation: Operation,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        args: Mapping[str, Any],
+        resumed: bool = False,
     ) -> concurrent.futures.Future[Any]:
-        """Journal and queue it; a repeat of what was accepted before gets that one's outcome."""
+        """Journal and queue it; a repeat of what was accepted before gets that one's outcome.
+
+        `resumed`: it was begun by a run of the agent that left no entry.
+        """
         journal = self._agent.journal
         payload = payloads.pack(ctxt, args)
         entry = journal.accept(book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args)), payload)
         if not entry.fresh and entry.state == book.FAILED and operation.retryable:
             entry = journal.reopen(entry, payload)
         if entry.fresh:
-            return self._queue(operation, ctxt, instance, args, entry, operation.perform)
+            return self._queue(operation, ctxt, instance, args, entry, resumed)
         LOG.info(
             "%s of instance %s in request %s is %s already",
             operation.method,
@@ -93,7 +103,7 @@ class Runner:
         """Take up an operation that an earlier run of the agent left open."""
         assert entry.payload is not None
         ctxt, args = payloads.unpack(entry.payload)
-        return self._queue(operation, ctxt, args["instance"], args, entry, operation.recover or operation.perform)
+        return self._queue(operation, ctxt, args["instance"], args, entry, resumed=True)
 
     def wait(self, timeout: float) -> bool:
         """Wait for what is queued; True when all ended in time."""
@@ -108,10 +118,10 @@ class Runner:
         instance: objects.Instance,
         args: Mapping[str, Any],
         entry: book.Entry,
-        perform: Callable[[Work], str],
+        resumed: bool = False,
     ) -> concurrent.futures.Future[Any]:
         def job(turn: Turn) -> str:
-            return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry), perform)
+            return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry, resumed))
 
         with self._lock:
             future = self._agent.lanes.submit(instance.uuid, job, kind=operation.kind, preempt=operation.preempts)
@@ -125,8 +135,9 @@ class Runner:
         with self._lock:
             self._inside.pop(ident, None)
 
-    def _perform(self, operation: Operation, work: Work, perform: Callable[[Work], str]) -> str:
+    def _perform(self, operation: Operation, work: Work) -> str:
         journal = self._agent.journal
+        perform = (operation.recover if work.resumed else None) or operation.perform
         try:
             with recorded(work, operation):
                 result = perform(work)
@@ -160,9 +171,10 @@ def recorded(work: Work, operation: Operation) -> Iterator[None]:
 @contextlib.contextmanager
 def event(work: Work, name: str) -> Iterator[None]:
     """The step of the instance's action that this is; an action that is not there (any more) is not missed."""
-    store, ctxt, uuid = work.agent.store, work.ctxt, work.instance.uuid
+    agent, ctxt, uuid = work.agent, work.ctxt, work.instance.uuid
     error: BaseException | None = None
-    started = _without_action(lambda: store.event_start(ctxt, uuid, name, work.agent.host))
+    # What an earlier run of the agent began is the same event still.
+    started = work.resumed or _without_action(lambda: agent.store.event_start(ctxt, uuid, name, agent.host))
     try:
         yield
     except BaseException as exc:
@@ -170,7 +182,7 @@ def event(work: Work, name: str) -> Iterator[None]:
         raise
     finally:
         if started:
-            _without_action(lambda: store.event_finish(ctxt, uuid, name, error))
+            _without_action(lambda: agent.store.event_finish(ctxt, uuid, name, error))
 
 
 def _without_action(call: Callable[[], None]) -> bool:

@@ -82,12 +82,15 @@ def recover(agent: Agent, runner: Runner, ctxt: RequestContext) -> None:
             continue
         LOG.info("taking up %s of instance %s at step %s", entry.key.method, entry.key.instance_uuid, entry.step)
         runner.resume(operation, entry)
-        instances.pop(entry.key.instance_uuid, None)
+        known = instances.get(entry.key.instance_uuid)
+        if known is not None and (known.task_state != Task.DELETING or entry.key.method == "terminate_instance"):
+            del instances[known.uuid]
     for instance in instances.values():
         method, args = judge(instance, agent.power_state(instance), agent.conf.resume_guests_state_on_host_boot)
         if method is not None:
             LOG.info("instance %s was left in task %s: %s", instance.uuid, instance.task_state, method)
-            runner.accept(OPERATIONS[method], own_request(ctxt), instance, {"instance": instance, **args})
+            given = {"instance": instance, **args}
+            runner.accept(OPERATIONS[method], own_request(ctxt), instance, given, resumed=True)
     agent.tell_schedulers(ctxt, *instances.values())
 
 

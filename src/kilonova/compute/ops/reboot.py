@@ -24,7 +24,7 @@ def perform(work: Work) -> str:
     made = guest.existing(agent, ctxt, instance)
     instance.power_state = agent.power_state(instance)
     instance.task_state = Task.REBOOT_PENDING_HARD if hard else Task.REBOOT_PENDING
-    agent.store.save(ctxt, instance, expected=HARD_STATES if hard else SOFT_STATES)
+    agent.store.save(ctxt, instance, expected=expected_states(work))
     if instance.power_state != Power.RUNNING:
         LOG.warning("instance %s is rebooted although its power state is %s", instance.uuid, instance.power_state)
     pending = instance.task_state
@@ -46,9 +46,18 @@ def perform(work: Work) -> str:
     return "rebooted"
 
 
+def expected_states(work: Work) -> tuple[str | None, ...]:
+    if work.args.get("resume"):
+        # Nobody asked: the guest ran before the host went down.
+        return (*HARD_STATES, None)
+    return HARD_STATES if work.args.get("reboot_type") == "HARD" else SOFT_STATES
+
+
 def recover(work: Work) -> str:
     """A guest that runs had its reboot; one that went down and did not come up is rebooted hard."""
     agent = work.agent
+    if work.args.get("resume"):
+        return perform(work)
     fresh = agent.store.instance(work.ctxt, work.instance.uuid)
     if fresh.task_state not in (*SOFT_STATES, *HARD_STATES):
         return "overtaken"

@@ -1,0 +1,310 @@
+"""An agent that is killed between any two steps finishes or reports what it had begun."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+
+from kilonova.compute.journal import book
+from kilonova.contract import objects
+from kilonova.db.objects import instance as instances
+from kilonova.virt.fake.driver import FakeDriver
+
+STEPS = ("claimed", "networks", "volumes", "spawning", "spawned")
+
+
+def kill_at(world: World, step: str) -> None:
+    """Kill the host's agent right after it noted the step."""
+    agent = world.hosts["h1"].agent
+    note = agent.journal.step
+
+    def noted(entry: Any, name: str) -> None:
+        note(entry, name)
+        if name == step:
+            world.kill()
+            raise SystemExit
+
+    agent.journal.step = noted  # type: ignore[method-assign]
+
+
+def killed(world: World) -> None:
+    assert wait_for(lambda: "h1" not in world.hosts)
+    time.sleep(0.05)
+
+
+def settled(world: World, server: str) -> objects.Instance | None:
+    """The server once it is ACTIVE, in ERROR, gone, or given back; whatever it holds agrees with that."""
+
+    def rests() -> bool:
+        found = world.server(server)
+        return found is None or found.vm_state in ("active", "error") or bool(world.tasks.builds)
+
+    assert wait_for(rests)
+    world.idle()
+    found = world.server(server)
+    left = world.leftovers(server)
+    if found is None or found.vm_state == "error" or found.host is None:
+        assert left == NOTHING
+    else:
+        assert (len(left["ports"]), left["guests"], bool(left["allocations"])) == (1, [found.host], True)
+    if found is not None and found.vm_state == "error":
+        assert world.fault(server) is not None
+    return found
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_build_cut_off_after_a_step(world: World, step: str, retry: bool) -> None:
+    world.host()
+    kill_at(world, step)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    more = {} if retry else {"filter_properties": {}}
+    world.cast_build(ctxt, asked, **more)
+    killed(world)
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    if step == "spawned":
+        assert found.vm_state == "active"
+        assert world.events(asked.uuid, ctxt.request_id)[-1][1] == "Success"
+    elif retry:
+        assert (found.vm_state, found.task_state) == ("building", "scheduling")
+        assert "restarted" in world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
+    else:
+        assert found.vm_state == "error"
+        assert "restarted during the build" in world.fault(asked.uuid).message
+    assert world.hosts["h1"].agent.journal.open() == []
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_build_cut_off_in_the_driver(world: World, after: bool) -> None:
+    """The guest may be there or not; the hypervisor is asked."""
+
+    class Dying(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            if after:
+                super().spawn(ctxt, guest)
+            world.kill()
+            raise SystemExit
+
+    world.host(driver=Dying)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    killed(world)
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    assert found.vm_state == ("active" if after else "building")
+
+
+def test_a_build_accepted_but_not_begun(world: World) -> None:
+    host = world.host()
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    host.agent.lanes.submit(asked.uuid, lambda turn: time.sleep(0.5))
+    world.cast_build(ctxt, asked)
+    assert wait_for(host.agent.journal.open)
+    world.kill()
+    time.sleep(0.6)
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    assert found.vm_state == "active"
+
+
+@pytest.mark.parametrize("step", ["claimed", "spawned"])
+def test_a_build_whose_journal_was_lost(world: World, step: str) -> None:
+    world.host()
+    kill_at(world, step)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    killed(world)
+    for path in (world.folder / "h1").glob("journal*"):
+        path.unlink()
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    assert found.vm_state == ("active" if step == "spawned" else "error")
+
+
+def test_a_build_whose_volume_was_attached(world: World) -> None:
+    volume = world.cloud.cinder.volume(project="project")
+    world.host()
+    kill_at(world, "volumes")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="")
+    world.cast_build(ctxt, asked, filter_properties={})
+    killed(world)
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    assert found.vm_state == "error"
+    assert world.cloud.cinder.volumes[volume]["status"] == "available"
+
+
+def test_a_build_deleted_while_the_host_was_down(world: World) -> None:
+    world.host()
+    kill_at(world, "spawned")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    killed(world)
+    world.db.run(instances.destroy, ctxt, world.server(asked.uuid))
+    world.host()
+    assert wait_for(lambda: world.hosts["h1"].agent.journal.open() == [])
+    assert world.leftovers(asked.uuid) == NOTHING
+
+
+def test_a_build_marked_for_deletion_while_the_host_was_down(world: World) -> None:
+    world.host()
+    kill_at(world, "spawned")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    killed(world)
+    server = world.server(asked.uuid)
+    server.task_state = "deleting"
+    world.db.run(instances.save, ctxt, server)
+    world.host()
+    world.gone(asked.uuid)
+    world.idle()
+    assert world.leftovers(asked.uuid) == NOTHING
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_delete_cut_off(world: World, where: str) -> None:
+    class Dying(FakeDriver):
+        dying = False
+
+        def destroy(self, *args: Any, **kwargs: Any) -> None:
+            if not self.dying:
+                return super().destroy(*args, **kwargs)
+            if where == "after":
+                super().destroy(*args, **kwargs)
+            world.kill()
+            raise SystemExit
+
+    world.host(driver=Dying)
+    server = world.built()
+    world.hosts["h1"].agent.driver.dying = True
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    killed(world)
+    world.host()
+    world.gone(server.uuid)
+    world.idle()
+    assert world.leftovers(server.uuid) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("method", "task", "call", "args", "ends"),
+    [
+        ("stop_instance", "powering-off", "power_off", {"clean_shutdown": True}, "stopped"),
+        ("start_instance", "powering-on", "power_on", {}, "active"),
+        ("reboot_instance", "rebooting", "reboot", {"block_device_info": None, "reboot_type": "SOFT"}, "active"),
+        ("reboot_instance", "rebooting_hard", "reboot", {"block_device_info": None, "reboot_type": "HARD"}, "active"),
+    ],
+)
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("journal", [True, False])
+def test_power_operations_are_finished(
+    world: World, method: str, task: str, call: str, args: Any, ends: str, after: bool, journal: bool
+) -> None:
+    """By the journal, or by the task state alone where the journal was lost."""
+    world.host()
+    server = world.built()
+    if method == "start_instance":
+        world.cast("stop_instance", server, "powering-off", clean_shutdown=True)
+        server = world.until(server.uuid, vm_state="stopped", task_state=None)
+    agent = world.hosts["h1"].agent
+    real = getattr(agent.driver, call)
+
+    def dying(*given: Any, **more: Any) -> None:
+        if after:
+            real(*given, **more)
+        world.kill()
+        raise SystemExit
+
+    setattr(agent.driver, call, dying)
+    world.cast(method, server, task, **args)
+    killed(world)
+    if not journal:
+        for path in (world.folder / "h1").glob("journal*"):
+            path.unlink()
+    world.host()
+    found = world.until(server.uuid, vm_state=ends, task_state=None)
+    world.idle()
+    assert found.power_state == world.driver().guest(server.uuid).power_state == (4 if ends == "stopped" else 1)
+
+
+def test_a_restart_does_not_touch_guests(world: World) -> None:
+    world.host()
+    server = world.built()
+    before = world.driver()._guests.get(server.uuid)
+    world.stop()
+    world.host()
+    world.idle()
+    assert world.driver()._guests.get(server.uuid) == before
+    assert world.server(server.uuid).vm_state == "active"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_guests_after_the_host_was_down(world: World, resume: bool) -> None:
+    world.set(resume_guests_state_on_host_boot=resume)
+    world.host()
+    server = world.built()
+    driver = world.driver()
+    world.stop()
+    driver.power_off(server)
+    world.host()
+    world.idle()
+    assert world.driver().guest(server.uuid).power_state == (1 if resume else 4)
+    found = world.server(server.uuid)
+    assert (found.vm_state, found.task_state) == ("active", None)
+
+
+def test_a_forgetful_fake_host_takes_the_records_word(world: World) -> None:
+    world.host()
+    server = world.built()
+    world.stop()
+    for path in (world.folder / "h1" / "fake-guests").iterdir():
+        path.unlink()
+    world.host()
+    assert world.driver().guest(server.uuid).power_state == 1
+
+
+def test_a_stop_in_the_middle_keeps_the_rest_for_later(world: World) -> None:
+    """A graceful stop ends what runs; what waits is taken up at the next start."""
+    world.set(max_concurrent_builds=1)
+    world.set("kilonova", fake_latency={"spawn": 0.3})
+    host = world.host()
+    asked = []
+    for _ in range(3):
+        ctxt = world.ctxt()
+        asked.append(world.asked(ctxt))
+        world.cast_build(ctxt, asked[-1])
+    assert wait_for(lambda: len(host.agent.journal.open()) == 3)
+    world.stop()
+    world.host()
+    for each in asked:
+        found = settled(world, each.uuid)
+        assert found is not None
+        assert found.vm_state == "active"
+
+
+def test_the_journal_forgets_what_ended(tmp_path: Any) -> None:
+    journal = book.Book(tmp_path / "j.sqlite3")
+    done = journal.accept(book.Key("r", "m", "i"), {"args": 1})
+    journal.accept(book.Key("r", "m", "i2"), {})
+    journal.finish(done, book.DONE, "fine")
+    again = journal.accept(book.Key("r", "m", "i"), {})
+    assert (again.fresh, again.state, again.result, again.payload) == (False, book.DONE, "fine", None)
+    assert [entry.key.instance_uuid for entry in journal.open()] == ["i2"]
+    assert journal.prune(-1) == 1
+    assert journal.accept(book.Key("r", "m", "i"), {}).fresh
+    assert (tmp_path / "j.sqlite3").stat().st_mode & 0o077 == 0
