@@ -102,3 +102,15 @@ def poll(what: str, ask: Callable[[], Any], within: float, every: float = 0.5) -
         if time.monotonic() > end:
             raise CloudError(f"{what}: not within {within:.0f} s")
         time.sleep(every)
+
+
+def patient(ask: Callable[[], Any]) -> Callable[[], Any]:
+    """The question, with a service that does not answer yet taken for a no."""
+
+    def asked() -> Any:
+        try:
+            return ask()
+        except CloudError:
+            return False
+
+    return asked

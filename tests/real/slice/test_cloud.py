@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.real.slice.conftest import Started
 
 from kilonova.cloud.first_server import FirstServer
 from kilonova.cloud.rest import poll
 from kilonova.cloud.services.libvirt import Libvirt
-from tests.real.slice.conftest import Started
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1200), pytest.mark.xdist_group("cloud")]
 

@@ -3,6 +3,7 @@
 Chosen in the URL: `sqlite:////path/file.db?plugin=kilonova_sqlite`. Readers do not block the writer (WAL), a writer
 waits for its turn (busy timeout), and each transaction takes the write lock at its beginning: a deferred one that
 reads first and writes later fails at once when somebody else has written in between, however long the timeout.
+With `&begin=deferred` no lock is taken: for connections that only read.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=OFF")
 
 
 class Plugin(CreateEnginePlugin):
+    def __init__(self, url: URL, kwargs: dict[str, Any]) -> None:
+        super().__init__(url, kwargs)
+        self.reads_only = url.query.get("begin") == "deferred"
+
     def update_url(self, url: URL) -> URL:
-        return url
+        return url.difference_update_query(["begin"])
 
     def engine_created(self, engine: Engine) -> None:
         event.listen(engine, "connect", connected)
-        event.listen(engine, "before_cursor_execute", immediate, retval=True)
+        if not self.reads_only:
+            event.listen(engine, "before_cursor_execute", immediate, retval=True)
 
 
 def connected(connection: Any, record: Any) -> None:

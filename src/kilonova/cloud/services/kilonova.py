@@ -11,8 +11,7 @@ from typing import Any
 from kilonova.cloud import ini
 from kilonova.cloud.commands import run, run_each
 from kilonova.cloud.daemons import Daemon, http_answers
-from kilonova.cloud.errors import CloudError
-from kilonova.cloud.rest import Rest, poll
+from kilonova.cloud.rest import Rest, RestError, patient, poll
 from kilonova.cloud.services.image import virt_type
 from kilonova.cloud.services.libvirt import Libvirt
 from kilonova.cloud.services.ovn import Ovn
@@ -28,6 +27,7 @@ FLAVORS = [
 ]
 """(id, name, MiB, vCPUs, GiB). The first is for the guest image."""
 
+NOT_IMPLEMENTED = 501
 QUOTAS = {"instances": 100, "cores": 200, "ram": 512000, "key_pairs": 100, "server_groups": 100}
 FILTERS = (
     "ComputeFilter",
@@ -280,27 +280,37 @@ class Compute(Service):
         return [*super().steps(), hosts]
 
     def hosts_known(self) -> None:
-        """Wait until every compute host reports, and map it to its cell."""
+        """Wait until every compute host offers its resources, and map it to its cell."""
         admin = Rest(self.site)
-        url = self.site.url("compute", "/v2.1")
         wanted = set(self.hosts())
+        stamp = self.stamp("hosts-mapped")
+        names = ", ".join(sorted(wanted))
+        poll(f"hosts not in Placement: {names}", patient(lambda: wanted <= self.providers(admin)), 120)
+        poll(f"hosts not up: {names}", patient(lambda: wanted <= self.reporting(admin)), 120)
+        if not stamp.exists():
+            poll(f"hosts not mapped to their cells: {names}", lambda: wanted <= self.discovered(), 120, 1)
+            stamp.touch()
 
-        def up() -> bool:
-            services = admin.get(f"{url}/os-services?binary=nova-compute")["services"]
-            return wanted <= {item["host"] for item in services if item["state"] == "up"}
+    def providers(self, admin: Rest) -> set[str]:
+        """Resource providers in Placement, by name."""
+        return {
+            item["name"] for item in admin.get(self.site.url("placement", "/resource_providers"))["resource_providers"]
+        }
 
-        poll(f"compute hosts {', '.join(sorted(wanted))} are not up", patient(up), 120)
+    def reporting(self, admin: Rest) -> set[str]:
+        """Hosts whose service is up; where the API does not tell, all count."""
+        try:
+            services = admin.get(self.site.url("compute", "/v2.1/os-services?binary=nova-compute"))["services"]
+        except RestError as error:
+            if error.code == NOT_IMPLEMENTED:
+                return set(self.hosts())
+            raise
+        return {item["host"] for item in services if item["state"] == "up"}
 
-        known = self.stamp("hosts-mapped")
-
-        def mapped() -> bool:
-            if not known.exists():
-                self.manage(["cell_v2", "discover_hosts"])
-            names = {item["hypervisor_hostname"] for item in admin.get(f"{url}/os-hypervisors")["hypervisors"]}
-            return len(names) >= len(wanted)
-
-        poll("compute hosts are not mapped to their cells", patient(mapped), 120, 1)
-        known.touch()
+    def discovered(self) -> set[str]:
+        """Hosts that are mapped to a cell, after looking for new ones."""
+        said = self.manage(["cell_v2", "discover_hosts"], ["cell_v2", "list_hosts"])
+        return {host for host in self.hosts() if f" {host} " in said}
 
     def fill(self) -> None:
         admin = Rest(self.site)
@@ -310,15 +320,3 @@ class Compute(Service):
             if identity not in present:
                 flavor = {"id": identity, "name": name, "ram": ram, "vcpus": vcpus, "disk": disk}
                 admin.post(base, {"flavor": flavor})
-
-
-def patient(ask: Any) -> Any:
-    """The question, with a service that does not answer yet taken for a no."""
-
-    def asked() -> Any:
-        try:
-            return ask()
-        except CloudError:
-            return False
-
-    return asked

@@ -9,7 +9,7 @@ from kilonova.cloud import addresses, ini, uwsgi
 from kilonova.cloud.commands import run
 from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.packages import foreign_path
-from kilonova.cloud.rest import Rest
+from kilonova.cloud.rest import Rest, patient, poll
 from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import authtoken, keystone_auth
@@ -58,7 +58,7 @@ class Neutron(Service):
                     "rpc_response_timeout": 10,
                     "global_physnet_mtu": 1500,
                 },
-                "database": self.database("neutron"),
+                "database": self.database("neutron") | self.readers(),
                 "keystone_authtoken": authtoken(self.site, "neutron", "network"),
                 "nova": keystone_auth(self.site, "neutron"),
                 "placement": keystone_auth(self.site, "neutron"),
@@ -68,13 +68,19 @@ class Neutron(Service):
             },
         )
 
+    def readers(self) -> dict[str, Any]:
+        """On SQLite readers have connections of their own, that take no lock: they never wait for the writer."""
+        if self.site.full:
+            return {}
+        return {"slave_connection": f"{self.site.database('neutron')}&begin=deferred"}
+
     def ovn_sections(self) -> dict[str, dict[str, Any]]:
         ovn = Ovn(self.site, self.supervisor)
         return {
             "ml2": {
                 "type_drivers": "local,flat,vlan,geneve",
                 "tenant_network_types": "geneve",
-                "mechanism_drivers": "ovn",
+                "mechanism_drivers": "ovn" if self.site.full else "kilonova_one_process,ovn",
                 "extension_drivers": "port_security,qos,dns",
             },
             "ml2_type_flat": {"flat_networks": "*"},
@@ -133,6 +139,8 @@ class Neutron(Service):
         demo = Rest(self.site, "admin", "demo")
         demo.login()
         base = self.site.url("neutron", "/v2.0")
+        # Its policies are read during the first requests, and until then nobody is an administrator.
+        poll("Neutron does not know its administrator", patient(lambda: "agents" in admin.get(f"{base}/agents")), 60)
         plan = addresses.plan(self.site.settings.number)
         public = admin.ensure(
             f"{base}/networks",
