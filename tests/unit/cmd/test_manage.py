@@ -16,7 +16,7 @@ from kilonova.cmd import manage
 from kilonova.db import query
 from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.cell import compute_nodes, instances
-from kilonova.db.cell.tables import SERVICES
+from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS, SERVICES, SHARE_MAPPING
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
@@ -30,8 +30,11 @@ Run = Callable[..., int]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    sync.sync_api(Database(f"sqlite:///{folder}/api.db"))
-    sync.sync_main(Database(f"sqlite:///{folder}/cell.db"))
+    for name, make in (("api", sync.sync_api), ("cell", sync.sync_main)):
+        database = Database(f"sqlite:///{folder}/{name}.db")
+        make(database)
+        # Closed, so that everything is in the file that is copied and nothing in its log.
+        database.dispose()
     return folder
 
 
@@ -354,3 +357,99 @@ def test_words_are_novas() -> None:
             assert not any(one.settings.get("required") for one in extra), (category, name)
             codes = set(wanted.get("documented_exit_codes", [])) - {255}
             assert codes <= set(action.exit_codes), (category, name)
+
+
+def _deleted_server(cloud: Cloud, cell_id: int | None = None) -> str:
+    uuid = ids.new_uuid()
+    values = {"uuid": uuid, "project_id": "p", "metadata": {"k": "v"}, "system_metadata": {"s": "t"}, "tags": ["t"]}
+    cloud.cell.run(instances.instance_create, values)
+    with cloud.cell.write() as tx:
+        action = query.insert(tx, INSTANCE_ACTIONS, {"instance_uuid": uuid, "action": "create", "request_id": "r"})
+        query.insert(tx, INSTANCE_ACTIONS_EVENTS, {"action_id": action["id"], "event": "e"})
+    mapping = {"instance_uuid": uuid, "project_id": "p", "user_id": "u", "cell_id": cell_id}
+    cloud.api.run(instance_mappings.instance_mapping_create, mapping)
+    cloud.cell.run(instances.instance_destroy, uuid)
+    return uuid
+
+
+def _count(db: Database, table: str) -> int:
+    with db.read() as tx:
+        return int(tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
+
+
+def test_archive_moves_deleted_servers_whole(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = _deleted_server(cloud)
+    kept = cloud.cell.run(instances.instance_create, {"project_id": "p", "metadata": {"k": "v"}})["uuid"]
+    assert cloud.run("db", "archive_deleted_rows", "--verbose") == 1
+    shown = capsys.readouterr().out
+    assert "API_DB.instance_mappings" in shown
+    assert "instance_system_metadata" in shown
+    for table in ("instances", "instance_actions", "instance_actions_events", "instance_extra", "instance_metadata"):
+        assert _count(cloud.cell, f"shadow_{table}") == 1, table
+    assert cloud.cell.query(instances.instance_get, gone, deleted_too=True) is None
+    assert cloud.cell.query(instances.instance_get, kept, ("metadata",))["metadata"] == {"k": "v"}  # type: ignore[index]
+    assert _count(cloud.cell, "instance_actions") == 0
+    assert cloud.api.query(instance_mappings.instance_mapping_get, gone) is None
+    assert cloud.run("db", "archive_deleted_rows", "--verbose") == 0
+    assert "Nothing was archived" in capsys.readouterr().out
+
+
+def test_archive_keeps_near_its_limit_and_goes_on(cloud: Cloud) -> None:
+    for _ in range(6):
+        _deleted_server(cloud)
+    assert cloud.run("db", "archive_deleted_rows", "--max_rows", "20") == 1
+    assert 1 <= _count(cloud.cell, "shadow_instances") < 6
+    assert cloud.run("db", "archive_deleted_rows", "--max_rows", "20", "--until-complete") == 1
+    assert _count(cloud.cell, "shadow_instances") == 6
+    assert cloud.run("db", "archive_deleted_rows") == 0
+
+
+def test_archive_by_time(cloud: Cloud) -> None:
+    _deleted_server(cloud)
+    assert cloud.run("db", "archive_deleted_rows", "--before", "2020-01-01") == 0
+    assert cloud.run("db", "archive_deleted_rows", "--before", "Sun Nov 29 20:12:00 UTC 2099") == 1
+
+
+def test_row_that_others_refer_to_stays_alone(cloud: Cloud) -> None:
+    held = _deleted_server(cloud)
+    _deleted_server(cloud)
+    cloud.cell.run(query.insert, SHARE_MAPPING, {"instance_uuid": held, "share_id": "s"})
+    assert cloud.run("db", "archive_deleted_rows", "--until-complete") == 1
+    assert _count(cloud.cell, "shadow_instances") == 1
+    assert cloud.cell.query(instances.instance_get, held, deleted_too=True) is not None
+
+
+def test_archive_of_all_cells_names_them(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    cloud.create_cell()
+    _deleted_server(cloud)
+    capsys.readouterr()
+    assert cloud.run("db", "archive_deleted_rows", "--all-cells", "--verbose", "--purge") == 1
+    assert "one.instances" in capsys.readouterr().out
+    assert _count(cloud.cell, "shadow_instances") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("--max_rows", "0"), 2), (("--max_rows", str(2**31)), 2), (("--before", "sometime"), 4)]
+)
+def test_archive_refuses_nonsense(cloud: Cloud, words: tuple[str, ...], code: int) -> None:
+    assert cloud.run("db", "archive_deleted_rows", *words) == code
+
+
+def test_archive_needs_the_api_database(cloud: Cloud) -> None:
+    cloud.conf.write_text(f"[database]\nconnection = sqlite:///{cloud.folder}/cell.db\n")
+    assert cloud.run("db", "archive_deleted_rows") == 3
+    assert cloud.run("db", "purge", "--all", "--all-cells") == 4
+    assert cloud.run("db", "purge", "--all") == 3
+
+
+def test_purge(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cloud.run("db", "purge") == 1
+    assert cloud.run("db", "purge", "--before", "sometime") == 2
+    assert cloud.run("db", "purge", "--all") == 3
+    _deleted_server(cloud)
+    cloud.run("db", "archive_deleted_rows")
+    assert cloud.run("db", "purge", "--before", "2020-01-01") == 3
+    capsys.readouterr()
+    assert cloud.run("db", "purge", "--all", "--verbose") == 0
+    assert "shadow_instances: 1 rows purged" in capsys.readouterr().out
+    assert _count(cloud.cell, "shadow_instances") == 0

@@ -86,6 +86,11 @@ def instance_mapping_delete(tx: Tx, instance_uuid: str) -> bool:
     return tx.execute(INSTANCE_MAPPINGS.delete().where(_C.instance_uuid == instance_uuid)).rowcount > 0
 
 
+def instance_mapping_delete_many(tx: Tx, instance_uuids: Iterable[str]) -> int:
+    """Remove these; return how many there were."""
+    return tx.execute(INSTANCE_MAPPINGS.delete().where(_C.instance_uuid.in_(list(instance_uuids)))).rowcount
+
+
 def instance_mapping_delete_by_cell(tx: Tx, cell_id: int) -> int:
     """Remove every mapping to a cell; return how many."""
     return tx.execute(INSTANCE_MAPPINGS.delete().where(_C.cell_id == cell_id)).rowcount
