@@ -38,13 +38,18 @@ class Unreachable(Exception):
 
 
 def server(
-    call: Call[Services], uuid: str, parts: Iterable[str] = (), *, columns: Iterable[str] = instances.COLUMNS
+    call: Call[Services],
+    uuid: str,
+    parts: Iterable[str] = (),
+    *,
+    columns: Iterable[str] = instances.COLUMNS,
+    deleted_too: bool = False,
 ) -> Found:
     """The server that the caller may know of. Raises InstanceNotFound, `Unreachable`."""
     for _ in range(2):
         mapping = _mapping(call, uuid)
         if mapping["cell_uuid"] is not None:
-            return _in_cell(call, uuid, mapping, parts, columns)
+            return _in_cell(call, uuid, mapping, parts, columns, deleted_too)
         request = call.services.cells.api.query(build_requests.build_request_get, uuid)
         if request is not None:
             return Found(_seen(call, of_build_request(request)), None)
@@ -68,7 +73,12 @@ def _seen(call: Call[Services], row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_cell(
-    call: Call[Services], uuid: str, mapping: dict[str, Any], parts: Iterable[str], columns: Iterable[str]
+    call: Call[Services],
+    uuid: str,
+    mapping: dict[str, Any],
+    parts: Iterable[str],
+    columns: Iterable[str],
+    deleted_too: bool,
 ) -> Found:
     cells = call.services.cells
     cell = cells.cell(mapping["cell_uuid"])
@@ -76,7 +86,7 @@ def _in_cell(
 
     def read(asked: Cell) -> dict[str, Any] | None:
         with asked.database.read() as tx:
-            return instances.instance_get(tx, uuid, wanted, columns=columns)
+            return instances.instance_get(tx, uuid, wanted, columns=columns, deleted_too=deleted_too)
 
     answer = cells.scatter(read, [cell])[cell.uuid]
     if isinstance(answer, CellDown):

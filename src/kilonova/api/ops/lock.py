@@ -1,0 +1,37 @@
+"""Lock: only an administrator, or whoever the policy names, acts on the server until it is unlocked."""
+
+from typing import Any
+
+from kilonova.api.servers import acting
+from kilonova.api.services import Services
+from kilonova.contract.ops import lock as contract
+from kilonova.db.cell import instances
+from kilonova.db.engine import Tx
+from kilonova.db.objects import pairs
+from kilonova.db.objects.instance import PAIRS
+from kilonova.wire.http.call import Binding, Call
+from kilonova.wire.http.faults import conflict
+
+REASON = "locked_reason"
+"""Kept among the system metadata."""
+
+
+def lock(call: Call[Services], id: str) -> None:
+    found = acting.locate(call, id, contract.POLICY)
+    if found.cell is None:
+        raise conflict(f"Instance {id} is not in a cell yet; lock it when it is.")
+    given: Any = call.body.get("lock") if isinstance(call.body, dict) else None
+    reason = given.get(REASON) if isinstance(given, dict) else None
+    owner = "owner" if call.context.project_id == found.record["project_id"] else "admin"
+    found.cell.database.run(_lock, call, id, owner, reason)
+
+
+def _lock(tx: Tx, call: Call[Services], uuid: str, owner: str, reason: str | None) -> None:
+    instances.instance_update(tx, uuid, {"locked": True, "locked_by": owner})
+    kept = pairs.read(tx, PAIRS["system_metadata"], [uuid]).get(uuid, {})
+    kept.pop(REASON, None)
+    pairs.replace(tx, PAIRS["system_metadata"], uuid, kept | ({REASON: reason} if reason else {}))
+    acting.record_action(tx, call, uuid, contract.CARD)
+
+
+ROUTES = [Binding(contract.LOCK, lock)]
