@@ -12,12 +12,15 @@ from typing import Any
 from kilonova.base import clock
 from kilonova.flow.plan import Again, DeadlineExceeded, Finish, Flow, Rest, Retry, Stage, Step
 from kilonova.flow.run import Describe, Lease, Run, describe
-from kilonova.flow.seal import Seal
+from kilonova.flow.seal import CannotOpen, Seal
 from kilonova.flow.store import Change, EventKind, FlowEvent, LeaseLost, State
 
 LOG = logging.getLogger(__name__)
 
 _REST_KEY = "resting_since"
+_SEALED_KEY = "sealed_since"
+SEALED_PATIENCE = 120.0
+"""Seconds for which a flow waits for a conductor that can open its secrets."""
 
 
 class StoreFailed(Exception):
@@ -65,7 +68,9 @@ class Engine:
         Raises LeaseLost when another worker has it; nothing was written then.
         """
         flow = self.flows[lease.row.op]
-        run = Run(lease, self.world, self.seal.open(lease.row.sealed), self.worker)
+        run = Run(lease, self.world, {}, self.worker)
+        if not self._unseal(run):
+            return run.row.state
         try:
             flow.index(lease.row.position)
         except KeyError as exc:
@@ -81,6 +86,25 @@ class Engine:
                 self._hand_back(run)
                 break
         return run.row.state
+
+    def _unseal(self, run: Run) -> bool:
+        """Read the secrets. A flow that this process has no key for is left to another one for a while.
+
+        Conductors that know their own cell only have other keys by default than those of the API database. When nobody
+        has the key any more, the flow goes on without its secrets: it must not rest for ever.
+        """
+        try:
+            run.secrets = self.seal.open(run.row.sealed)
+        except CannotOpen as exc:
+            since = run.frame.setdefault(_SEALED_KEY, time.time())
+            if time.time() - since < SEALED_PATIENCE:
+                state = State.RUNNING if run.row.state is State.OFFERED else run.row.state
+                self._nap(run, state, 1.0 + 2.0 * self._rng(), run.row.tries, None)
+                return False
+            LOG.error("flow %s %s goes on without its secrets: %s", run.row.op, run.subject_id, exc)
+        else:
+            run.frame.pop(_SEALED_KEY, None)
+        return True
 
     def _move(self, flow: Flow, run: Run) -> bool:
         """One stage; True if the next one may follow at once."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,9 @@ import msgspec
 if TYPE_CHECKING:
     from oslo_config import cfg
 
-LOG = logging.getLogger(__name__)
+
+class CannotOpen(Exception):
+    """Another process closed it, with a key that is not ours."""
 
 
 class Seal:
@@ -45,7 +46,7 @@ class Seal:
         return str(self._cipher().encrypt(msgspec.json.encode(kept)).decode())
 
     def open(self, sealed: str | None) -> dict[str, Any]:
-        """What was closed; empty when nothing was, or when no key fits (the flow then goes on without)."""
+        """What was closed; empty when nothing was. Raises CannotOpen when no key fits."""
         if sealed is None:
             return {}
         from cryptography.fernet import InvalidToken
@@ -53,8 +54,7 @@ class Seal:
         try:
             opened: dict[str, Any] = msgspec.json.decode(self._cipher().decrypt(sealed.encode()))
         except InvalidToken:
-            LOG.error("a flow's secrets were sealed with a key that [kilonova] flow_seal_keys does not hold")
-            return {}
+            raise CannotOpen("sealed with a key that [kilonova] flow_seal_keys does not hold") from None
         return opened
 
     def _cipher(self) -> Any:

@@ -247,3 +247,24 @@ def test_log_tells_what_happened(table: FlowTable, database: Database) -> None:
         (EventKind.UNDONE, "b"),
         (EventKind.UNDONE, "a"),
     ]
+
+
+def test_a_flow_with_a_foreign_key_is_left_to_others_for_a_while(table: FlowTable, monkeypatch) -> None:
+    sealed = Seal(["another"]).close({"admin_password": "x"})
+    seen = []
+    plan = flow("three", step(lambda run: seen.append(run.secrets), name="look"))
+    new = put(table, sealed=sealed)
+    assert go(table, plan, World(), new) is State.RUNNING
+    assert seen == []
+    row = table.take(new.id, "other", 60_000)
+    Engine({"three": plan}, World(), Seal(["another"]), "other").run(Lease(table, row, time.monotonic() + 60))
+    assert seen == [{"admin_password": "x"}]
+
+
+def test_a_key_that_nobody_has_any_more_does_not_stop_a_flow_for_ever(table: FlowTable, monkeypatch) -> None:
+    monkeypatch.setattr("kilonova.flow.engine.SEALED_PATIENCE", 0.0)
+    seen = []
+    plan = flow("three", step(lambda run: seen.append(run.secrets), name="look"))
+    new = put(table, sealed=Seal(["another"]).close({"admin_password": "x"}))
+    assert go(table, plan, World(), new) is State.DONE
+    assert seen == [{}]
