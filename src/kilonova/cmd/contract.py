@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kilonova.cmd import contract_wire
 from kilonova.contract import microversions, nouns, ops, policies, states, surface
 from kilonova.contract.cards import Errors, Guard, Op, Route
 from kilonova.contract.fields import Invalid
@@ -141,6 +142,11 @@ EXPORTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "routes": export_routes,
     "states": export_states,
     "policies": export_policies,
+    "objects": contract_wire.export_objects,
+    "remotable": contract_wire.export_remotable,
+    "rpc": contract_wire.export_rpc,
+    "exceptions": contract_wire.export_exceptions,
+    "options": contract_wire.export_options,
 }
 
 
@@ -192,5 +198,5 @@ def main(argv: list[str] | None = None) -> int:
     if options.command == "validate":
         validate()
     else:
-        json.dump(EXPORTS[options.kind](), sys.stdout, sort_keys=True)
+        json.dump(EXPORTS[options.kind](), sys.stdout, sort_keys=True, default=str)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 GROUP = "api"
 
@@ -14,6 +14,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.ListOpt(
         "vendordata_providers",
+        item_type=types.String(choices=["StaticJSON", "DynamicJSON"]),
         default=["StaticJSON"],
         help="Where vendor data come from. StaticJSON is the file vendordata_jsonfile_path; no other is supported.",
     ),
@@ -23,6 +24,11 @@ OPTIONS: list[cfg.Opt] = [
         default=15,
         min=0,
         help="Seconds the metadata service keeps what it found of a server; 0 asks every time.",
+    ),
+    cfg.BoolOpt(
+        "local_metadata_per_cell",
+        default=False,
+        help="This metadata service serves the servers of its own cell only and needs no API database.",
     ),
     cfg.StrOpt(
         "dhcp_domain",

@@ -38,6 +38,8 @@ OPTIONS: list[cfg.Opt] = [
         "config_drive_format",
         default="iso9660",
         choices=["iso9660", "vfat"],
+        deprecated_for_removal=True,
+        deprecated_since="19.0.0",
         help="iso9660 is a CD-ROM, vfat a disk.",
     ),
     cfg.BoolOpt("force_config_drive", default=False, help="Give every new server a config drive."),

@@ -46,8 +46,10 @@ ARCHITECTURES = [
 """Names that an image's hw_architecture can have."""
 
 
-def _multiplier(name: str, default: float, what: str) -> cfg.Opt:
-    return cfg.FloatOpt(name, default=default, help=f"Weight of {what}. An aggregate's metadata can override it.")
+def _multiplier(name: str, default: float, what: str, least: float | None = None) -> cfg.Opt:
+    return cfg.FloatOpt(
+        name, default=default, min=least, help=f"Weight of {what}. An aggregate's metadata can override it."
+    )
 
 
 OPTIONS: list[cfg.Opt] = [
@@ -91,6 +93,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt(
         "max_io_ops_per_host",
         default=8,
+        min=0,
         help="IoOpsFilter: servers that may be building, resizing, snapshotting or migrating on a host at once.",
     ),
     cfg.IntOpt(
@@ -138,9 +141,11 @@ OPTIONS: list[cfg.Opt] = [
     _multiplier("num_instances_weight_multiplier", 0.0, "the number of servers; negative spreads them"),
     _multiplier("io_ops_weight_multiplier", -1.0, "operations going on; negative prefers quiet hosts"),
     _multiplier("image_props_weight_multiplier", 0.0, "servers with like image properties; 0 turns it off"),
-    _multiplier("pci_weight_multiplier", 1.0, "few free PCI devices, so that hosts with many stay free"),
-    _multiplier("soft_affinity_weight_multiplier", 1.0, "members of the server's soft-affinity group"),
-    _multiplier("soft_anti_affinity_weight_multiplier", 1.0, "the absence of members of its soft-anti-affinity group"),
+    _multiplier("pci_weight_multiplier", 1.0, "few free PCI devices, so that hosts with many stay free", least=0.0),
+    _multiplier("soft_affinity_weight_multiplier", 1.0, "members of the server's soft-affinity group", least=0.0),
+    _multiplier(
+        "soft_anti_affinity_weight_multiplier", 1.0, "the absence of members of its soft-anti-affinity group", least=0.0
+    ),
     _multiplier("build_failure_weight_multiplier", 1000000.0, "recent failed builds, which count against a host"),
     _multiplier("cross_cell_move_weight_multiplier", 1000000.0, "staying in the cell when a move may leave it"),
 ]

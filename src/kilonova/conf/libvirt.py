@@ -102,7 +102,12 @@ OPTIONS: list[cfg.Opt] = [
         default=False,
         help="Refuse to attach volumes when multipathing is asked for but multipathd does not run.",
     ),
-    cfg.IntOpt("num_volume_scan_tries", default=5, help="How often to look for the device of a volume."),
+    cfg.IntOpt(
+        "num_volume_scan_tries",
+        default=5,
+        deprecated_name="num_iscsi_scan_tries",
+        help="How often to look for the device of a volume.",
+    ),
     cfg.StrOpt(
         "nfs_mount_point_base",
         default="$state_path/mnt",

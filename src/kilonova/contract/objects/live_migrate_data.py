@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from kilonova.contract import exceptions
 from kilonova.contract.objects import types as t
@@ -92,7 +93,7 @@ class LibvirtLiveMigrateData(WireObject):
         "vtpm_secret_value": t.SensitiveString(nullable=True),
         "wait_for_vif_plugged": t.Boolean(),
     }
-    REMOVED = {
+    WITHOUT_VTPM: ClassVar[Mapping[str, str]] = {
         "dst_cpu_shared_set_info": "1.11",
         "dst_numa_info": "1.9",
         "dst_supports_mdev_live_migration": "1.10",
@@ -111,14 +112,19 @@ class LibvirtLiveMigrateData(WireObject):
         "vifs": "1.8",
         "wait_for_vif_plugged": "1.5",
     }
+    """As `REMOVED`, but what cannot be sent at all with a vTPM has no such list in the contract."""
 
     def obj_make_compatible(self, primitive: dict[str, Any], target_version: str) -> None:
         """As every object; a guest with a vTPM cannot go to a receiver older than 1.14, its secret would be lost."""
         super().obj_make_compatible(primitive, target_version)
+        target = version_tuple(target_version)
         has_vtpm = "vtpm_secret_uuid" in primitive or "vtpm_secret_value" in primitive
-        if version_tuple(target_version) < (1, 14) and has_vtpm:
+        if target < (1, 14) and has_vtpm:
             reason = f"a vTPM cannot be said in version {target_version}"
             raise exceptions.ObjectActionError(action="obj_make_compatible", reason=reason)
+        for field, version in self.WITHOUT_VTPM.items():
+            if field in primitive and target <= version_tuple(version):
+                del primitive[field]
 
 
 @register
