@@ -316,7 +316,24 @@ class Compute(Service):
         admin = Rest(self.site)
         base = self.site.url("compute", "/v2.1/flavors")
         present = {flavor["id"] for flavor in admin.get(f"{base}?is_public=none")["flavors"]}
-        for identity, name, ram, vcpus, disk in FLAVORS:
-            if identity not in present:
+        missing = [flavor for flavor in FLAVORS if flavor[0] not in present]
+        try:
+            for identity, name, ram, vcpus, disk in missing:
                 flavor = {"id": identity, "name": name, "ram": ram, "vcpus": vcpus, "disk": disk}
                 admin.post(base, {"flavor": flavor})
+        except RestError as error:
+            if error.code != NOT_IMPLEMENTED:
+                raise
+            self.record_flavors(missing)
+
+    def record_flavors(self, missing: Sequence[tuple[str, str, int, int, int]]) -> None:
+        """Straight into the API database, for an API that cannot create flavors."""
+        from kilonova.db.api.flavors import flavor_create
+        from kilonova.db.engine import Database
+
+        database = Database(self.database_url("nova_api"))
+        with database.write() as tx:
+            for identity, name, ram, vcpus, disk in missing:
+                sizes = {"memory_mb": ram, "vcpus": vcpus, "root_gb": disk, "ephemeral_gb": 0, "swap": 0}
+                flavor_create(tx, {"flavorid": identity, "name": name, **sizes, "rxtx_factor": 1.0, "is_public": True})
+        database.dispose()
