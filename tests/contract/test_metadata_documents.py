@@ -8,7 +8,7 @@ import pytest
 from kilonova.metadata import ec2
 from kilonova.metadata.configdrive import drive_files
 from kilonova.metadata.documents import VERSIONS, Documents, NotThere, VendorData
-from kilonova.metadata.instance_data import Device, Ec2Ids, InstanceData, KeyPair
+from kilonova.metadata.instance_data import Device, Ec2Facts, Ec2Ids, InstanceData, KeyPair
 from kilonova.metadata.network_data import network_data
 
 CONTRACT = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "metadata.json"
@@ -53,6 +53,7 @@ def vif(*subnets):
     }
 
 
+EC2 = (["default"], {"ami": "vda", "root": "/dev/vda"})
 MINIMAL = InstanceData(
     uuid="u",
     project_id="p",
@@ -62,15 +63,13 @@ MINIMAL = InstanceData(
     availability_zone="nova",
     reservation_id="r-1",
     flavor_name="m1",
-    ec2_ids=Ec2Ids("i-00000001", "ami-00000001"),
+    ec2=lambda: Ec2Facts(Ec2Ids("i-00000001", "ami-00000001"), *EC2),
     network_info=[vif(SUBNET)],
-    security_groups=["default"],
-    block_devices={"ami": "vda", "root": "/dev/vda"},
 )
 FULL = InstanceData(
     **{
         **vars(MINIMAL),
-        "ec2_ids": Ec2Ids("i-00000001", "ami-00000001", "aki-00000001", "ari-00000001"),
+        "ec2": lambda: Ec2Facts(Ec2Ids("i-00000001", "ami-00000001", "aki-00000001", "ari-00000001"), *EC2),
         "key_name": "k",
         "key_data": "ssh-rsa A",
         "keypair": KeyPair("k", "ssh", "ssh-rsa A"),

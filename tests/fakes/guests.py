@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from typing import Any
 
+from oslo_config import cfg
+
+from kilonova.conf import (
+    api_metadata,
+    compute_virt,
+    default_base,
+    default_virt,
+    image_cache,
+    libvirt,
+    neutron_metadata,
+    vnc,
+)
 from kilonova.contract import network_info, objects
 from kilonova.virt.driver import GuestSpec, Vif
 
+_numbers = itertools.count(7)
 IMAGE_ID = "806e8676-2f0d-4d2d-9cce-3535864d490e"
+
+
+def configuration(**overrides: Any) -> cfg.ConfigOpts:
+    """What a driver and the metadata documents read; overrides as `option=...` or `group__option=...`."""
+    conf = cfg.ConfigOpts()
+    for module in (
+        api_metadata,
+        compute_virt,
+        default_base,
+        default_virt,
+        image_cache,
+        libvirt,
+        neutron_metadata,
+        vnc,
+    ):
+        conf.register_opts(module.OPTIONS, group=module.GROUP)
+    conf([], default_config_files=[])
+    for name, value in {"my_ip": "127.0.0.1", **overrides}.items():
+        group, _, option = name.rpartition("__")
+        conf.set_override(option, value, group or None)
+    return conf
 
 
 def flavor(**changes: Any) -> objects.Flavor:
@@ -39,7 +74,7 @@ def image(disk_format: str = "qcow2", **properties: Any) -> objects.ImageMeta:
 
 def instance(**changes: Any) -> objects.Instance:
     values: dict[str, Any] = {
-        "id": 7,
+        "id": next(_numbers),
         "uuid": str(uuid.uuid4()),
         "project_id": "p",
         "user_id": "u",
@@ -62,7 +97,11 @@ def instance(**changes: Any) -> objects.Instance:
         "root_device_name": None,
         "flavor": flavor(),
     }
-    return objects.Instance(**(values | changes))
+    values |= changes
+    if values["id"] is None:
+        # The database numbers servers itself.
+        del values["id"]
+    return objects.Instance(**values)
 
 
 def ovs_port(port_id: str | None = None, **changes: Any) -> Vif:

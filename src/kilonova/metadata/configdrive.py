@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from kilonova.contract import objects
 from kilonova.metadata import documents, ec2, vendordata
-from kilonova.metadata.instance_data import from_instance
+from kilonova.metadata.instance_data import Ec2Facts, block_mapping, ec2_ids, from_instance
 from kilonova.metadata.interfaces import interfaces_file
 
 
@@ -28,13 +28,15 @@ class Documents:
         network_info: Sequence[Mapping[str, Any]],
         injected_files: Sequence[tuple[str, bytes]] = (),
         admin_password: str | None = None,
-        security_groups: Sequence[str] = (),
+        security_groups: Sequence[str] | None = None,
     ) -> dict[str, bytes]:
         """Path on the drive -> content."""
         extra = {"admin_pass": admin_password} if admin_password else {}
-        data = from_instance(
-            instance, network_info=network_info, security_groups=security_groups, files=injected_files, extra=extra
-        )
+
+        def ec2_facts() -> Ec2Facts:
+            return Ec2Facts(ec2_ids(instance), security_groups or (), block_mapping(instance, ()))
+
+        data = from_instance(instance, network_info=network_info, ec2=ec2_facts, files=injected_files, extra=extra)
         whole = documents.Documents(data, self._vendor, self._domain, interfaces_file(network_info))
         return drive_files(whole, self._skipped)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kilonova.metadata.instance_data import InstanceData
+from kilonova.metadata.instance_data import Ec2Facts, InstanceData
 
 VERSIONS: Final = (
     "1.0",
@@ -26,7 +26,8 @@ _NAME = "_name"
 def tree(data: InstanceData, hostname: str, version: str) -> dict[str, Any]:
     """`meta-data` and, where there is any, `user-data`. Raises KeyError for an unknown version."""
     number = _number(version)
-    ids = data.ec2_ids
+    facts = data.ec2()
+    ids = facts.ids
     found: dict[str, Any] = {
         "ami-id": ids.ami_id,
         "ami-launch-index": data.launch_index,
@@ -35,11 +36,11 @@ def tree(data: InstanceData, hostname: str, version: str) -> dict[str, Any]:
         "hostname": hostname,
         "local-ipv4": data.fixed_ipv4 or data.address,
         "reservation-id": data.reservation_id,
-        "security-groups": list(data.security_groups),
+        "security-groups": list(facts.security_groups),
     }
     if data.key_name:
         found["public-keys"] = {"0": {_NAME: f"0={data.key_name}", "openssh-key": data.key_data}}
-    for since, added in _additions(data, hostname):
+    for since, added in _additions(data, facts, hostname):
         if number >= _number(since):
             found |= added
     whole: dict[str, Any] = {"meta-data": found}
@@ -56,8 +57,8 @@ def _number(version: str) -> int:
     return VERSIONS.index(version)
 
 
-def _additions(data: InstanceData, hostname: str) -> list[tuple[str, dict[str, Any]]]:
-    ids = data.ec2_ids
+def _additions(data: InstanceData, facts: Ec2Facts, hostname: str) -> list[tuple[str, dict[str, Any]]]:
+    ids = facts.ids
     images = {"kernel-id": ids.kernel_id, "ramdisk-id": ids.ramdisk_id}
     return [
         (
@@ -67,7 +68,7 @@ def _additions(data: InstanceData, hostname: str) -> list[tuple[str, dict[str, A
         ("2007-08-29", {"instance-type": data.flavor_name}),
         (
             "2007-12-15",
-            {"block-device-mapping": dict(data.block_devices), **{k: v for k, v in images.items() if v}},
+            {"block-device-mapping": dict(facts.block_devices), **{k: v for k, v in images.items() if v}},
         ),
         ("2008-02-01", {"placement": {"availability-zone": data.availability_zone}}),
         ("2008-09-01", {"instance-action": "none"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.contract import network_info as netinfo
@@ -24,6 +24,16 @@ class Ec2Ids:
     ami_id: str | None = None
     kernel_id: str | None = None
     ramdisk_id: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Ec2Facts:
+    """What only EC2's tree shows."""
+
+    ids: Ec2Ids
+    security_groups: Sequence[str] = ()
+    block_devices: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """EC2's names of devices: ami, root, ephemeral0, swap, ebs0 ..."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +57,8 @@ class InstanceData:
     availability_zone: str | None
     reservation_id: str | None
     flavor_name: str
-    ec2_ids: Ec2Ids
+    ec2: Callable[[], Ec2Facts]
+    """Looked up only when a guest reads EC2's tree: it takes further queries, and few guests do."""
     key_name: str | None = None
     key_data: str | None = None
     keypair: KeyPair | None = None
@@ -55,9 +66,6 @@ class InstanceData:
     user_data: bytes | None = None
     password: str | None = None
     network_info: Sequence[Mapping[str, Any]] = ()
-    security_groups: Sequence[str] = ()
-    block_devices: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """EC2's names of devices: ami, root, ephemeral0, swap, ebs0 ..."""
     devices: Sequence[Device] = ()
     dedicated_cpus: Sequence[int] = ()
     address: str | None = None
@@ -87,9 +95,7 @@ def from_instance(
     instance: objects.Instance,
     *,
     network_info: Sequence[Mapping[str, Any]],
-    ec2_ids: Ec2Ids | None = None,
-    block_devices: Mapping[str, str] | None = None,
-    security_groups: Sequence[str] = (),
+    ec2: Callable[[], Ec2Facts],
     **more: Any,
 ) -> InstanceData:
     """From a wire object; fields that are not set on it are taken as empty. `more` are further fields of the result."""
@@ -104,7 +110,7 @@ def from_instance(
         availability_zone=_get(instance, "availability_zone"),
         reservation_id=_get(instance, "reservation_id"),
         flavor_name=instance.flavor.name,
-        ec2_ids=ec2_ids or _ec2_ids(instance),
+        ec2=ec2,
         key_name=_get(instance, "key_name"),
         key_data=_get(instance, "key_data"),
         keypair=_keypair(instance),
@@ -112,8 +118,6 @@ def from_instance(
         user_data=base64.b64decode(user_data) if user_data is not None else None,
         password=stored_password(system),
         network_info=network_info,
-        security_groups=security_groups,
-        block_devices=block_devices if block_devices is not None else block_mapping(instance, ()),
         devices=_devices(_get(instance, "device_metadata")),
         dedicated_cpus=_dedicated_cpus(_get(instance, "numa_topology")),
         image_ref=_get(instance, "image_ref"),
@@ -151,7 +155,7 @@ def _get(instance: objects.Instance, field: str) -> Any:
     return getattr(instance, field) if field in instance else None
 
 
-def _ec2_ids(instance: objects.Instance) -> Ec2Ids:
+def ec2_ids(instance: objects.Instance) -> Ec2Ids:
     """The stored ids where they were loaded; else the instance's own number in their form."""
     stored = _get(instance, "ec2_ids")
     if stored is not None:

@@ -4,8 +4,8 @@ import pathlib
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.fakes import guests
 
-from kilonova import conf as configuration
 from kilonova.virt.libvirt import builder, cpu, storage
 from kilonova.virt.libvirt.connection import Connection
 from kilonova.virt.libvirt.imagecache import ImageCache
@@ -55,12 +55,8 @@ class StandIn:
 
 @pytest.fixture
 def conf(tmp_path):
-    made = configuration.new()
-    made([], default_config_files=[])
-    made.set_override("instances_path", str(tmp_path / "instances"))
-    made.set_override("virt_type", "qemu", "libvirt")
     (tmp_path / "instances").mkdir()
-    return made
+    return guests.configuration(instances_path=str(tmp_path / "instances"), libvirt__virt_type="qemu")
 
 
 class StandInConnection(Connection):

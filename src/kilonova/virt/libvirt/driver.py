@@ -188,8 +188,8 @@ class LibvirtDriver(driver.Driver):
         if self._conf.libvirt.virt_type not in ("kvm", "qemu"):
             raise exceptions.UnsupportedVirtType(virt=self._conf.libvirt.virt_type)
         if self._conf.libvirt.images_type not in _IMAGE_TYPES:
-            raise exceptions.InternalError(
-                err=f"[libvirt] images_type {self._conf.libvirt.images_type} is not supported; "
+            raise exceptions.InvalidConfiguration(
+                f"[libvirt] images_type {self._conf.libvirt.images_type} is not supported; "
                 f"it can be {', '.join(_IMAGE_TYPES)}"
             )
 
