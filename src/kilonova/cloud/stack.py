@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import shutil
@@ -159,8 +160,6 @@ class Cloud:
             self.wipe()
 
     def stop(self, names: Sequence[str], told: Callable[[str], None]) -> None:
-        import concurrent.futures
-
         with concurrent.futures.ThreadPoolExecutor(8, "stop") as pool:
             for stopped in pool.map(lambda name: stop_all(self.supervisor, [name]), names):
                 for name in stopped:

@@ -141,7 +141,6 @@ class Compute(Service):
         if self.site.settings.network == "ovn":
             options["os_vif_ovs"] = {
                 "ovsdb_connection": f"unix:{Ovn(self.site, self.supervisor).socket('ovs')}",
-                "ovsdb_interface": "native",
             }
         return options
 
