@@ -16,6 +16,7 @@ _ALL = (
         event="compute__do_build_and_run_instance",
         perform=run.perform,
         recover=recover.perform,
+        repeat=recover.repeat,
         kind=BUILD_KIND,
         retryable=False,
         reverts=False,

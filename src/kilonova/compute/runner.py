@@ -60,6 +60,8 @@ class Operation:
     """Gives the task state back on failure; a build and a delete decide that themselves."""
     recover: Callable[[Work], str] | None = None
     """How one that a dead agent left open is taken up; `perform` when unset."""
+    repeat: Callable[[Work], None] | None = None
+    """What to do when the same request comes again after it was done; nothing when unset."""
 
 
 class Runner:
@@ -97,7 +99,10 @@ class Runner:
             entry.state,
         )
         with self._lock:
-            return self._inside.get(entry.id) or _finished(entry.result)
+            running = self._inside.get(entry.id)
+        if running is None and operation.repeat is not None:
+            operation.repeat(Work(self._agent, ctxt, instance, args, Turn(), entry))
+        return running or _finished(entry.result)
 
     def resume(self, operation: Operation, entry: book.Entry) -> concurrent.futures.Future[Any]:
         """Take up an operation that an earlier run of the agent left open."""

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
 
 from kilonova.compute.journal import book
-from kilonova.contract import objects
+from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
 from kilonova.virt.fake.driver import FakeDriver
 
@@ -115,6 +115,53 @@ def test_a_build_accepted_but_not_begun(world: World) -> None:
     found = settled(world, asked.uuid)
     assert found is not None
     assert found.vm_state == "active"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_build_cut_off_while_it_was_given_back(world: World, saved: bool) -> None:
+    """The claim on this host ends, and the conductor hears of it (again)."""
+    world.host()
+    world.fail("spawn", exceptions.ComputeResourcesUnavailable(reason="no room"))
+    agent = world.hosts["h1"].agent
+    if saved:
+
+        def dying(*given: Any, **more: Any) -> None:
+            world.kill()
+            raise SystemExit
+
+        agent.conductor = type("Conductor", (), {"build_instances": dying})()  # type: ignore[assignment]
+    else:
+        kill_at(world, "rescheduling")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    killed(world)
+    world.host()
+    found = settled(world, asked.uuid)
+    assert (found.vm_state, found.task_state, found.host) == ("building", "scheduling", None)
+    assert len(world.tasks.builds) == 1
+    assert world.tasks.builds[0]["filter_properties"]["retry"]["num_attempts"] == 1
+    # A sender that did not hear of it sends its cast once more, and is told again.
+    world.cast_build(ctxt, asked)
+    assert wait_for(lambda: len(world.tasks.builds) == 2)
+
+
+def test_a_build_that_the_conductor_gave_up_meanwhile(world: World) -> None:
+    world.set("kilonova", fake_latency={"spawn": 0.5})
+    world.host()
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    server = world.until(asked.uuid, task_state="spawning")
+    server.vm_state, server.task_state = "error", None
+    server.host = server.node = server.compute_id = None
+    world.db.run(instances.save, ctxt, server)
+    world.clients.placement.allocations_delete(ctxt, server.uuid, force=True)
+    world.idle()
+    found = world.server(asked.uuid)
+    assert (found.vm_state, found.task_state, found.host) == ("error", None, None)
+    assert world.leftovers(asked.uuid) == NOTHING
+    assert world.tasks.builds == []
 
 
 @pytest.mark.parametrize("step", ["claimed", "spawned"])

@@ -77,7 +77,7 @@ def test_a_failed_delete_shows_and_can_be_repeated(world: World) -> None:
 def test_delete_does_not_forget_allocations_while_placement_is_down(world: World) -> None:
     world.host()
     server = world.built()
-    world.cloud.placement.fail("DELETE", "/allocations/", status=500, times=1)
+    world.cloud.placement.fail("DELETE", "/allocations/", status=500, times=4)
     world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
     server = world.until(server.uuid, vm_state="error")
     world.idle()
