@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from kilonova.clients.bundle import Clients
 from kilonova.wire.rpc.bus import Bus
+from kilonova.wire.rpc.versions import AutomaticCap
 
 if TYPE_CHECKING:
     from kilonova.cmd.process import Service
@@ -26,7 +27,26 @@ class Parts:
 
     @functools.cached_property
     def bus(self) -> Bus:
-        return Bus(self.conf)
+        return Bus(self.conf, compute_cap=AutomaticCap(self._lowest_compute))
+
+    def _lowest_compute(self) -> int | None:
+        """The lowest version of all compute services: in all cells where their databases are known, else in our own."""
+        if not (self.conf.api_database.connection or self.conf.database.connection):
+            from kilonova.compute.store import RpcStore
+            from kilonova.contract import context
+
+            found: int = RpcStore(self.bus).call(context.admin(), "Service", "get_minimum_version", "nova-compute")
+            return found
+        from kilonova.db.cell import services
+
+        def lowest(database: Any) -> int | None:
+            found: int | None = database.query(services.service_minimum_version, ["nova-compute"])["nova-compute"]
+            return found
+
+        if not self.cells.has_api:
+            return lowest(self.cells.own)
+        answers = self.cells.scatter(lambda cell: lowest(cell.database), self.cells.all(include_cell0=False)).values()
+        return min((answer for answer in answers if isinstance(answer, int)), default=None)
 
     @functools.cached_property
     def clients(self) -> Clients:

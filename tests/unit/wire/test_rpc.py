@@ -20,6 +20,7 @@ from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import BaseClient, ComputeClient, ConductorClient, SchedulerClient
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message
+from kilonova.wire.rpc.versions import AutomaticCap, version_of
 
 UUID = "5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d"
 
@@ -233,6 +234,17 @@ def test_upgrade_levels_take_release_names() -> None:
     conf: cfg.ConfigOpts = configuration()
     conf.set_override("compute", "zed", group="upgrade_levels")
     assert ComputeClient(Bus(conf, "fake://caps")).cap == "6.1"
+
+
+def test_auto_is_what_the_oldest_compute_service_understands() -> None:
+    conf: cfg.ConfigOpts = configuration()
+    conf.set_override("compute", "auto", group="upgrade_levels")
+    answers = iter([None, 64, 74])
+    bus = Bus(conf, "fake://auto", compute_cap=AutomaticCap(lambda: next(answers)))
+    assert ComputeClient(bus).cap is None
+    assert ComputeClient(bus.at("fake://auto-cell")).cap == "6.1"
+    assert ComputeClient(bus).cap == "6.1"
+    assert version_of(9999) == "6.5"
 
 
 def test_wrong_arguments_are_told_to_the_caller(bus: Bus) -> None:

@@ -28,11 +28,14 @@ class Bus:
     """One message bus, and by `at` those of other cells.
 
     `url` is an oslo.messaging URL; None is that of the configuration. `fake://` is a bus inside the process, shared by
-    all who name the same URL there.
+    all who name the same URL there. `compute_cap` says what `[upgrade_levels] compute = auto` comes to.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, url: str | None = None) -> None:
+    def __init__(
+        self, conf: cfg.ConfigOpts, url: str | None = None, compute_cap: Callable[[], str | None] | None = None
+    ) -> None:
         self.conf = conf
+        self.compute_cap = compute_cap
         _register(conf)
         self.url = url or conf.transport_url
         self._decoder = Decoder(self._backport)
@@ -54,7 +57,7 @@ class Bus:
             return self
         with self._lock:
             if url not in self._others:
-                self._others[url] = Bus(self.conf, url)
+                self._others[url] = Bus(self.conf, url, self.compute_cap)
             return self._others[url]
 
     def call(

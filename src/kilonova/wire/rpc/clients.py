@@ -31,8 +31,9 @@ class Client:
 
     def _cap(self, cap: str | None) -> str | None:
         if cap is None and self.LEVEL is not None:
-            configured: str | None = self.bus.conf.upgrade_levels[self.LEVEL]
-            cap = None if configured == "auto" else configured
+            cap = self.bus.conf.upgrade_levels[self.LEVEL]
+        if cap == "auto":
+            cap = self.bus.compute_cap() if self.bus.compute_cap is not None else None
         return self.API.aliases.get(cap, cap) if cap else None
 
     def at(self, url: str | None) -> Any:
