@@ -6,19 +6,16 @@ otherwise private ones are started where the programs exist.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.real import servers
 
 from kilonova.base import ids
 from kilonova.db import query
@@ -34,51 +31,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 CHECK = Path(__file__).parents[3] / "shared" / "check" / "tables"
 DAY = datetime.datetime(2026, 1, 1)
-
-
-@pytest.fixture(scope="module", params=["mysql", "postgresql"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    variable, found, start = {
-        "mysql": ("KILONOVA_TEST_MYSQL_URL", servers.mariadb_found, servers.mariadb),
-        "postgresql": ("KILONOVA_TEST_PG_URL", servers.postgresql_found, servers.postgresql),
-    }[request.param]
-    if url := os.environ.get(variable):
-        yield url.rstrip("/") + "/"
-    elif found():
-        # Socket paths are short, those of pytest are not; PostgreSQL's user must be able to reach it.
-        folder = tmp_path_factory.mktemp("s")
-        for parent in (folder, *list(folder.parents)[:2]):
-            parent.chmod(0o755)
-        with start(folder) as url:
-            yield url
-    else:
-        pytest.skip(f"no {request.param} server: neither {variable} nor the programs")
-
-
-@pytest.fixture(scope="module")
-def databases(server: str) -> Iterator[tuple[Database, Database]]:
-    names = [f"kilonova_{name}_{os.getpid()}" for name in ("api", "cell")]
-    with _administration(server) as execute:
-        for name in names:
-            execute(f"CREATE DATABASE {name}" + (" CHARACTER SET utf8" if server.startswith("mysql") else ""))
-    api, cell = (Database(server + name, db_retry_interval=0.05) for name in names)
-    sync.sync_api(api)
-    sync.sync_main(cell)
-    yield api, cell
-    for database in (api, cell):
-        database.dispose()
-    with _administration(server) as execute:
-        for name in names:
-            execute(f"DROP DATABASE {name}")
-
-
-@contextlib.contextmanager
-def _administration(server: str) -> Iterator[Callable[[str], Any]]:
-    url = server if server.startswith("mysql") else f"{server}postgres"
-    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        yield connection.exec_driver_sql
-    engine.dispose()
 
 
 @pytest.fixture
@@ -293,3 +245,59 @@ def test_list_queries_use_indexes(cell: Database) -> None:
                 assert not (step.type == "ALL" and not step.table.startswith("<")), (step, plan)
             else:
                 assert "Seq Scan on instances" not in step[0], plan
+
+
+def _own_connection(tx: sa.Connection) -> int:
+    mysql = tx.dialect.name == "mysql"
+    return int(tx.exec_driver_sql("SELECT CONNECTION_ID()" if mysql else "SELECT pg_backend_pid()").scalar_one())
+
+
+def _kill(database: Database, connection: int) -> None:
+    mysql = database.dialect == "mysql"
+    with database.write() as tx:
+        tx.exec_driver_sql(f"KILL {connection}" if mysql else f"SELECT pg_terminate_backend({connection})")
+    time.sleep(0.3)
+
+
+def test_killed_connections_are_survived(cell: Database) -> None:
+    other = Database(cell.url.render_as_string(hide_password=False), db_retry_interval=0.05)
+    uuid = make(other, ids.new_uuid())
+    _kill(cell, other.query(_own_connection))
+    found = other.query(instances.instance_get, uuid)
+    assert found is not None
+    _kill(cell, other.query(_own_connection))
+    assert other.run(instances.instance_update, uuid, {"progress": 5}) == Updated()
+    victims: list[int] = []
+
+    def killed_once(tx: sa.Connection) -> None:
+        instances.instance_update(tx, uuid, {"progress": 6})
+        if not victims:
+            victims.append(_own_connection(tx))
+            _kill(cell, victims[0])
+        instances.instance_update(tx, uuid, {"vcpus": 6})
+
+    other.run(killed_once)
+    found = other.query(instances.instance_get, uuid)
+    assert found is not None
+    assert (found["progress"], found["vcpus"]) == (6, 6)
+    other.dispose()
+
+
+def test_connections_come_back_without_a_transaction(cell: Database) -> None:
+    one = Database(cell.url.render_as_string(hide_password=False), max_pool_size=1, max_overflow=0)
+    uuid = make(one, ids.new_uuid())
+    for progress in range(3):
+        found = one.query(instances.instance_get, uuid)
+        assert found is not None
+        assert found["progress"] == (progress - 1 if progress else None)
+        cell.run(instances.instance_update, uuid, {"progress": progress})
+
+    def broken(tx: sa.Connection) -> None:
+        instances.instance_update(tx, uuid, {"progress": 99})
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        one.run(broken)
+    assert cell.run(instances.instance_update, uuid, {"progress": 7}) == Updated()
+    assert one.query(instances.instance_get, uuid)["progress"] == 7  # type: ignore[index]
+    one.dispose()

@@ -34,7 +34,13 @@ DatabaseError = sa.exc.DBAPIError
 """What the database itself refuses or fails at, for rooms that may not know SQLAlchemy."""
 
 SQLITE_BUSY_SECONDS = 30
+IDLE_SECONDS = 5.0
+"""A connection unused for longer is tried before it is given out."""
+
 _WRITE = "kilonova_write"
+
+MYSQL_IN_TRANSACTION = 1
+"""A bit of the status in every answer of a MySQL server (protocol: SERVER_STATUS_IN_TRANS)."""
 
 _MYSQL_RETRYABLE = frozenset({1020, 1205, 1213, 1317})
 _PG_RETRYABLE = frozenset({"40001", "40P01", "55P03"})
@@ -160,11 +166,21 @@ class Database:
     def run(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`fn(tx, ...)` in a write transaction of its own, repeated whole while it loses to deadlocks or locks."""
 
-        def attempt() -> T:
-            with self.write() as tx:
-                return fn(tx, *args, **kwargs)
+        committing = False
 
-        return retry.call(attempt, on=is_retryable, backoff=self.options.backoff(), before_retry=self._report)
+        def attempt() -> T:
+            nonlocal committing
+            committing = False
+            with self.write() as tx:
+                result = fn(tx, *args, **kwargs)
+                committing = True
+            return result
+
+        def again(exc: BaseException) -> bool:
+            # A connection lost before the commit took everything with it; one lost during it may have committed.
+            return is_retryable(exc) or (is_disconnect(exc) and not committing)
+
+        return retry.call(attempt, on=again, backoff=self.options.backoff(), before_retry=self._report)
 
     def query(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`fn(tx, ...)` in a read transaction of its own, repeated when the connection was lost."""
@@ -230,7 +246,7 @@ def _create(url: sa.URL, options: DatabaseOptions) -> sa.Engine:
             raise ValueError("a SQLite database must be a file: every connection to one in memory has its own")
         arguments["connect_args"] = {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
     else:
-        arguments["pool_pre_ping"] = True
+        arguments["pool_reset_on_return"] = None
     if options.max_pool_size is not None:
         arguments["pool_size"] = options.max_pool_size
     if options.max_overflow is not None:
@@ -259,11 +275,17 @@ def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
 
     @sa.event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
-        write = connection.get_execution_options().get(_WRITE)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        statement = "BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITE) else "BEGIN"
+        raw: Any = connection.connection.driver_connection
+        try:
+            raw.execute(statement)
+        except sqlite3.OperationalError as exc:
+            raise sa.exc.OperationalError(statement, None, exc) from exc
 
 
 def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
+    _check_idle_connections(engine)
+
     @sa.event.listens_for(engine, "connect")
     def connected(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
@@ -273,9 +295,38 @@ def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
             cursor.execute("SET SESSION wsrep_sync_wait = %s", (options.mysql_wsrep_sync_wait,))
         cursor.close()
 
+    @sa.event.listens_for(engine, "reset")
+    def returned(connection: Any, _record: Any, state: Any) -> None:
+        # The server said with its last answer whether a transaction is open, so most returns need no message.
+        if not state.terminate_only and connection.server_status & MYSQL_IN_TRANSACTION:
+            connection.rollback()
 
-def _prepare_postgresql(_engine: sa.Engine, _options: DatabaseOptions) -> None:
-    """PostgreSQL needs nothing."""
+
+def _prepare_postgresql(engine: sa.Engine, _options: DatabaseOptions) -> None:
+    _check_idle_connections(engine)
+
+    @sa.event.listens_for(engine, "reset")
+    def returned(connection: Any, _record: Any, state: Any) -> None:
+        if not state.terminate_only:
+            connection.rollback()
+
+
+def _check_idle_connections(engine: sa.Engine) -> None:
+    """Ask a server whether it is still there only through connections that were not used for a while."""
+
+    @sa.event.listens_for(engine, "checkin")
+    def put_back(_connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def taken(connection: Any, record: Any, _proxy: Any) -> None:
+        used = record.info.get("used")
+        if used is None or time.monotonic() - used < IDLE_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as exc:
+            raise sa.exc.DisconnectionError(str(exc)) from exc
 
 
 _PREPARE: dict[str, Callable[[sa.Engine, DatabaseOptions], None]] = {
