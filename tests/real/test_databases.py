@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.real.database_fixtures import database_server, databases
 
 from kilonova.base import ids
 from kilonova.db import query
@@ -26,6 +27,8 @@ from kilonova.db.cell.tables import INSTANCES, SERVICES, TAGS
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
 from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated
+
+__all__ = ["database_server", "databases"]
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
