@@ -18,8 +18,11 @@ from kilonova.contract.context import RequestContext
 LOG = logging.getLogger(__name__)
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-PASSING = frozenset({502, 503, 504})
+UNAVAILABLE = frozenset({502, 503, 504})
 """Answers of a service or proxy that is busy or starting."""
+
+PASSING = UNAVAILABLE | {500}
+"""Answers that may be another when asked again: services answer 500 when their database lost a race, too."""
 
 Params: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
@@ -99,8 +102,8 @@ class Transport(Protocol):
 class Http:
     """A service's requests, repeated with jittered backoff where repeating is harmless.
 
-    GET, HEAD, PUT and DELETE are repeated after a failed connection or a 502, 503
-    or 504; others only when the request certainly did not arrive.
+    GET, HEAD, PUT and DELETE are repeated after a failed connection or a 500, 502,
+    503 or 504; others only when the request certainly did not arrive.
     """
 
     def __init__(self, service: str, transport: Transport, retries: int = 3) -> None:
@@ -114,20 +117,19 @@ class Http:
         Raises ServiceUnavailable when attempts are used up, ServiceError for any other 5xx.
         """
         request = Request(method, path, ctxt, **more)
-        reply = retry.call(
+        return retry.call(
             lambda: self._once(request),
-            on=lambda exc: isinstance(exc, ServiceUnavailable) and may_repeat(request, exc),
+            on=lambda exc: isinstance(exc, ServiceError) and may_repeat(request, exc),
             backoff=self._backoff,
             before_retry=lambda exc, n: LOG.info("%s %s: attempt %d failed: %s", method, path, n, exc),
         )
-        if reply.status >= 500:
-            raise self.error(reply)
-        return reply
 
     def _once(self, request: Request) -> Reply:
         reply = self.transport.send(request)
-        if reply.status in PASSING:
+        if reply.status in UNAVAILABLE:
             raise ServiceUnavailable(self.service, explain(reply)[1], reply.status)
+        if reply.status >= 500:
+            raise self.error(reply)
         return reply
 
     def error(self, reply: Reply) -> ServiceError:
@@ -136,10 +138,12 @@ class Http:
         return ServiceError(self.service, message, reply.status, kind)
 
 
-def may_repeat(request: Request, exc: ServiceUnavailable) -> bool:
+def may_repeat(request: Request, exc: ServiceError) -> bool:
     if request.upload is not None:
         return False
-    return request.method in IDEMPOTENT or not exc.sent
+    unsent = isinstance(exc, ServiceUnavailable) and not exc.sent
+    passing = exc.status in PASSING or (exc.status is None and isinstance(exc, ServiceUnavailable))
+    return unsent or (passing and request.method in IDEMPOTENT)
 
 
 def explain(reply: Reply) -> tuple[str | None, str]:

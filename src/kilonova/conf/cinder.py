@@ -23,7 +23,7 @@ OPTIONS: list[cfg.Opt] = [
         "http_retries",
         default=3,
         min=0,
-        help="How many times a repeatable request is sent again after a failed connection or a 502, 503 or 504.",
+        help="How many times a repeatable request is sent again after a failed connection or a 500 to 504.",
     ),
     *_keystoneauth.session(),
     *_keystoneauth.auth(),

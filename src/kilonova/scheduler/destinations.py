@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,6 +32,9 @@ LOG = logging.getLogger(__name__)
 
 ALL_CANDIDATES_HINTS = ("group", "same_host", "different_host")
 """Hints about certain hosts: a cut list of candidates might not have them."""
+
+AT_ONCE = 4
+"""Requests that talk to Placement at the same time; more would only conflict with each other there."""
 
 CANDIDATES_PER_HOST = 10
 """Allocation requests of one host that are tried before the next host."""
@@ -70,6 +74,7 @@ class Chooser:
         self._snapshot = snapshot
         self._filters = filters
         self._weighers = weighers
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._active = frozenset([each.name for each in filters] + [each.name for each in weighers])
         self.record = record or Record()
 
@@ -87,6 +92,12 @@ class Chooser:
         the explanation (`kwargs["explanation"]`, plain data), UnsupportedPolicyException.
         """
         uuids = list(instance_uuids or [spec.instance_uuid])
+        with self._turns:
+            return self._select(ctxt, spec, uuids, alternates=alternates)
+
+    def _select(
+        self, ctxt: RequestContext, spec: objects.RequestSpec, uuids: list[str], *, alternates: bool
+    ) -> list[list[objects.Selection]]:
         check_only = hints_of(spec).get("_nova_check_type") == ["rebuild"]
         group = groups.of_request(self._cells, spec, uuids[0])
         groups.check_supported(group, self._active)

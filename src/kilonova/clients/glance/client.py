@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from kilonova.base import retry
 from kilonova.clients.glance import translate
-from kilonova.clients.http import Http, Reply, Request, ServiceUnavailable
+from kilonova.clients.http import PASSING, Http, Reply, Request, ServiceUnavailable
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 
@@ -106,7 +106,7 @@ class Glance:
     def _download(self, ctxt: RequestContext, image: Mapping[str, Any], path: str) -> None:
         request = Request("GET", f"/v2/images/{image['id']}/file", ctxt)
         reply, chunks = self._http.transport.stream(request)
-        if reply.status in (502, 503, 504):
+        if reply.status in PASSING:
             raise ServiceUnavailable("glance", "no image data now", reply.status)
         self._expect(reply, image["id"])
         if reply.status == 204:
