@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import ipaddress
+import socket
+from pathlib import Path
 
-from kilonova.cloud.commands import run
 from kilonova.cloud.errors import CloudError
 
 MOST_CLOUDS = 16
@@ -47,10 +48,19 @@ def free_number() -> int:
 
     Raises `CloudError` when all are taken.
     """
-    links = {link["ifname"] for link in json.loads(run(["ip", "-json", "link", "show"]) or "[]")}
-    routes = {route["dst"] for route in json.loads(run(["ip", "-json", "route", "show"]) or "[]")}
+    taken, links = routes(), {name for _, name in socket.if_nameindex()}
     for number in range(MOST_CLOUDS):
         wanted = plan(number)
-        if not links & {wanted.integration, wanted.external} and not routes & {wanted.public, wanted.private}:
+        if not links & {wanted.integration, wanted.external} and not taken & {wanted.public, wanted.private}:
             return number
     raise CloudError("no free range for the guests' networks; stop another cloud first")
+
+
+def routes(table: Path = Path("/proc/net/route")) -> set[str]:
+    """IPv4 networks to which this machine has a route. The kernel's table shows them as little-endian numbers."""
+    found = set()
+    for line in table.read_text().splitlines()[1:]:
+        fields = line.split()
+        network, mask = (ipaddress.IPv4Address(int(fields[n], 16).to_bytes(4, "little")) for n in (1, 7))
+        found.add(str(ipaddress.IPv4Network(f"{network}/{mask}")))
+    return found

@@ -12,9 +12,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kilonova.cloud import addresses, site, steps
+from kilonova.cloud import addresses, packages, site, steps
 from kilonova.cloud.rest import Rest
+from kilonova.cloud.services.image import GuestImage
 from kilonova.cloud.services.kilonova import Compute
+from kilonova.cloud.services.libvirt import Libvirt
 from kilonova.cloud.services.mariadb import COMPUTE_DATABASES, Mariadb
 from kilonova.cloud.services.peer import Peer
 from kilonova.cloud.site import Driver, Network, Profile, Settings, Site
@@ -110,6 +112,31 @@ class Surroundings:
             for consumer in held["allocations"]:
                 admin.call("DELETE", f"{base}/allocations/{consumer}", headers=version)
             admin.call("DELETE", f"{base}/resource_providers/{provider['uuid']}", headers=version)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypervisor:
+    """A private libvirt and the guest image."""
+
+    uri: str
+    image: Path
+
+
+@contextlib.contextmanager
+def hypervisor(root: Path) -> Iterator[Hypervisor]:
+    """libvirt alone, without any network or service, for as long as the block lasts. Needs root."""
+    place = site.load(root) or site.create(root, Settings(network="bind-all", volumes=False, first_server=False))
+    cloud = Cloud(place, Choice(compute=False))
+    libvirt = Libvirt(place, cloud.supervisor)
+    place.prepare()
+    try:
+        packages.install(place)
+        GuestImage(place, cloud.supervisor).build()
+        libvirt.prepare()
+        libvirt.start()
+        yield Hypervisor(libvirt.uri, place.data / "image" / "guest.qcow2")
+    finally:
+        cloud.down(wipe=True)
 
 
 @contextlib.contextmanager

@@ -1,81 +1,17 @@
-"""One cloud for the whole slice, started the way a user starts it."""
+"""One cloud for the whole slice."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.real.clouds import Started, cloud_up, real_guests_possible
 
-from kilonova.cloud import site
-from kilonova.cloud.services.ovn import datapath_taken
-from kilonova.cloud.site import Site
-from kilonova.cloud.stack import Cloud
-
-ROOT = Path(__file__).parents[3]
-BIN = Path(sys.executable).parent
 PORT_OFFSET = 12000
-
-
-def real_guests_possible() -> bool:
-    """Root, tap devices, the programs or a way to get them, and no other switch in user space."""
-    programs = all(shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") for name in ("libvirtd", "ovs-vswitchd"))
-    return os.getuid() == 0 and Path("/dev/net/tun").exists() and programs and not datapath_taken()
-
-
-@dataclasses.dataclass
-class Started:
-    """A cloud under test and what `up` printed."""
-
-    root: Path
-    driver: str
-    said: str
-
-    @property
-    def site(self) -> Site:
-        place = site.load(self.root)
-        assert place is not None
-        return place
-
-    @property
-    def cloud(self) -> Cloud:
-        return Cloud(self.site)
-
-    @property
-    def real(self) -> bool:
-        return self.driver == "libvirt"
-
-    def cli(self, *words: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-        return kilonova("cloud", words[0], "--state", str(self.root), *words[1:], timeout=timeout)
-
-    def openstack(self, *words: str, user: str = "demo") -> str:
-        """What python-openstackclient prints."""
-        env = os.environ | {"OS_CLIENT_CONFIG_FILE": str(self.root / "clouds.yaml"), "OS_CLOUD": user}
-        argv = [str(BIN / "openstack"), *words]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-
-def kilonova(*words: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    argv = [str(BIN / "python"), "-m", "kilonova.cmd.kilonova", *words]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
 
 
 @pytest.fixture(scope="session")
 def started() -> Iterator[Started]:
-    root = Path(tempfile.mkdtemp(prefix="kn-slice-"))
-    driver = "libvirt" if real_guests_possible() else "fake"
-    try:
-        done = kilonova("cloud", "up", "--state", str(root), "--driver", driver, "--port-offset", str(PORT_OFFSET))
-        assert done.returncode == 0, done.stdout + done.stderr
-        yield Started(root, driver, done.stdout)
-    finally:
-        kilonova("cloud", "down", "--wipe", "--state", str(root))
-        shutil.rmtree(root, ignore_errors=True)
+    """Profile embedded, with real guests where the machine allows."""
+    with cloud_up("libvirt" if real_guests_possible() else "fake", PORT_OFFSET) as cloud:
+        yield cloud

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.real.slice.conftest import Started
+from tests.real.clouds import Started
 
 from kilonova.cloud.first_server import FirstServer
 from kilonova.cloud.rest import poll

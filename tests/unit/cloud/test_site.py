@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,16 +48,27 @@ def test_clouds_on_one_machine_share_no_network() -> None:
 
 
 def test_the_first_free_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = {"link": [{"ifname": "br-int"}], "route": [{"dst": addresses.plan(1).private}, {"dst": "default"}]}
-    monkeypatch.setattr(addresses, "run", lambda argv: json.dumps(taken[argv[2]]))
+    monkeypatch.setattr(addresses.socket, "if_nameindex", lambda: [(1, "lo"), (2, "br-int")])
+    monkeypatch.setattr(addresses, "routes", lambda: {"0.0.0.0/0", addresses.plan(1).private})
     assert addresses.free_number() == 2
 
 
 def test_no_number_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    links = [{"ifname": addresses.plan(number).integration} for number in range(addresses.MOST_CLOUDS)]
-    monkeypatch.setattr(addresses, "run", lambda argv: json.dumps(links if argv[2] == "link" else []))
+    names = [(n, addresses.plan(n).integration) for n in range(addresses.MOST_CLOUDS)]
+    monkeypatch.setattr(addresses.socket, "if_nameindex", lambda: names)
     with pytest.raises(CloudError):
         addresses.free_number()
+
+
+def test_routes_of_the_kernel(tmp_path: Path) -> None:
+    table = tmp_path / "route"
+    head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+    rows = [
+        "eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0",
+        "br-ex\t000418AC\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0",
+    ]
+    table.write_text(head + "\n".join(rows) + "\n")
+    assert addresses.routes(table) == {"0.0.0.0/0", addresses.plan(0).public}
 
 
 def test_ini() -> None:
