@@ -72,6 +72,7 @@ def test_the_configuration_has_only_options_of_nova(place: Site) -> None:
         "oslo_concurrency",
         "cache",
         "os_vif_ovs",
+        "kilonova",
         *PRIVILEGED,
     }
     login = {"auth_type", "auth_url", "username", "password", "project_name", "user_domain_name", "project_domain_name"}
