@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import logging
 import pathlib
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from oslo_config import cfg
 
 from kilonova.base.periodic import Periodic
+from kilonova.compute import recovery, removal
 from kilonova.compute.events import ExternalEvents
 from kilonova.compute.journal.book import Book
 from kilonova.compute.lanes import Lanes
 from kilonova.compute.store import Store
-from kilonova.contract import exceptions, objects
+from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Power
 from kilonova.virt.driver import Driver, GuestEvent
@@ -23,6 +25,7 @@ from kilonova.virt.driver import Driver, GuestEvent
 if TYPE_CHECKING:
     from kilonova.clients.bundle import Clients
     from kilonova.compute.resources import Tracker
+    from kilonova.compute.runner import Runner
     from kilonova.wire.rpc.clients import ComputeTaskClient, SchedulerClient
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +77,36 @@ class Agent:
     scheduler: SchedulerClient
     documents: Documents | None = None
     timers: Periodic = dataclasses.field(default_factory=lambda: Periodic("compute"))
+    runner: Runner | None = None
+    """Set by the service, which makes it for the agent."""
+
+    def operate(
+        self, method: str, instance: objects.Instance, args: Mapping[str, Any], resumed: bool = False
+    ) -> concurrent.futures.Future[Any]:
+        """Carry out an operation that no request asked for, under a request id of its own.
+
+        `resumed`: somebody began it, and what was done of it is looked for first.
+        """
+        assert self.runner is not None
+        return self.runner.of_our_own(method, instance, args, resumed)
+
+    def interrupted(self, instance: objects.Instance) -> tuple[str | None, Mapping[str, Any]]:
+        """The operation that the instance's states say is open (None: none is), and its arguments."""
+        return recovery.judge(instance, self.power_state(instance))
+
+    def tracked(self) -> set[str]:
+        """Instances that take something of this host."""
+        return self.tracker.tracked()
+
+    def take_down(self, instance: objects.Instance) -> None:
+        """Remove guest, ports and attachments of an instance whose record is gone."""
+        ctxt = context.admin("yes")
+        removal.take_down(self, ctxt, instance, self.store.block_devices(ctxt, instance.uuid))
+        self.tracker.forget(instance.uuid)
+
+    def busy(self, uuid: str) -> bool:
+        """Whether an operation on the instance runs or waits here."""
+        return self.lanes.busy(uuid)
 
     def power_state(self, instance: objects.Instance) -> int:
         """What the hypervisor says of the guest; PENDING where it knows none."""

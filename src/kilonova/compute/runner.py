@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kilonova.base import ids
 from kilonova.compute.journal import book, payloads
 from kilonova.compute.lanes import Preempted, Turn
-from kilonova.contract import exceptions, objects
+from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Task
 
@@ -67,8 +68,9 @@ class Operation:
 class Runner:
     """Accepts operations and runs them on their lanes."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, operations: Mapping[str, Operation]) -> None:
         self._agent = agent
+        self._operations = operations
         self._lock = threading.Lock()
         self._inside: dict[int, concurrent.futures.Future[Any]] = {}
 
@@ -103,6 +105,14 @@ class Runner:
         if running is None and operation.repeat is not None:
             operation.repeat(Work(self._agent, ctxt, instance, args, Turn(), entry))
         return running or _finished(entry.result)
+
+    def of_our_own(
+        self, method: str, instance: objects.Instance, args: Mapping[str, Any], resumed: bool
+    ) -> concurrent.futures.Future[Any]:
+        """Accept an operation under a new request id."""
+        ctxt = context.admin()
+        ctxt.request_id = ids.new_request_id()
+        return self.accept(self._operations[method], ctxt, instance, {"instance": instance, **args}, resumed)
 
     def resume(self, operation: Operation, entry: book.Entry) -> concurrent.futures.Future[Any]:
         """Take up an operation that an earlier run of the agent left open."""

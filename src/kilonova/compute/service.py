@@ -17,7 +17,7 @@ from kilonova.compute.events import ExternalEvents
 from kilonova.compute.heartbeat import BINARY, Heartbeat
 from kilonova.compute.journal.book import Book
 from kilonova.compute.lanes import Lanes, Preempted
-from kilonova.compute.operations import BUILD_KIND
+from kilonova.compute.operations import BUILD_KIND, OPERATIONS
 from kilonova.compute.provider import Reporter
 from kilonova.compute.resources import Tracker
 from kilonova.compute.runner import Runner
@@ -46,7 +46,7 @@ class Service:
     def __init__(self, agent: Agent, bus: Any, loops: Loops | None = None) -> None:
         self.agent = agent
         self._bus = bus
-        self._runner = Runner(agent)
+        self._runner = agent.runner = Runner(agent, OPERATIONS)
         self._handlers = Handlers(agent, self._runner)
         self._heartbeat = Heartbeat(agent.store, agent.host)
         self._loops: list[Loop] = list(loops(agent)) if loops is not None else []

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kilonova.compute import recovery
 from kilonova.compute.journal import book
 from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.runner import Runner
 from kilonova.compute.store import INSTANCE_ATTRS
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
-from kilonova.contract.states import VM, Power, Task
+from kilonova.contract.states import Task
 from kilonova.virt import identity
 
 if TYPE_CHECKING:
@@ -86,46 +87,9 @@ def recover(agent: Agent, runner: Runner, ctxt: RequestContext) -> None:
         if known is not None and (known.task_state != Task.DELETING or entry.key.method == "terminate_instance"):
             del instances[known.uuid]
     for instance in instances.values():
-        method, args = judge(instance, agent.power_state(instance), agent.conf.resume_guests_state_on_host_boot)
+        resume = agent.conf.resume_guests_state_on_host_boot
+        method, args = recovery.judge(instance, agent.power_state(instance), resume)
         if method is not None:
             LOG.info("instance %s was left in task %s: %s", instance.uuid, instance.task_state, method)
-            given = {"instance": instance, **args}
-            runner.accept(OPERATIONS[method], own_request(ctxt), instance, given, resumed=True)
+            agent.operate(method, instance, args, resumed=True)
     agent.tell_schedulers(ctxt, *instances.values())
-
-
-def own_request(ctxt: RequestContext) -> RequestContext:
-    """A context with a request id of its own, by which the journal tells operations apart."""
-    from kilonova.base import ids
-
-    made = ctxt.elevated()
-    made.request_id = ids.new_request_id()
-    return made
-
-
-def judge(instance: objects.Instance, power_state: int, resume: bool) -> tuple[str | None, Mapping[str, object]]:
-    """Pure: the operation that puts right what the instance's states say was interrupted, and its arguments."""
-    if instance.vm_state in (VM.SOFT_DELETED, VM.DELETED):
-        return None, {}
-    if instance.vm_state == VM.ERROR and instance.task_state != Task.DELETING:
-        return None, {}
-    if instance.vm_state == VM.BUILDING:
-        return ("terminate_instance", {}) if instance.task_state == Task.DELETING else ("build_and_run_instance", {})
-    if found := BY_TASK.get(instance.task_state):
-        return found
-    if resume and instance.power_state == Power.RUNNING and power_state in (Power.SHUTDOWN, Power.PENDING):
-        return "reboot_instance", {"reboot_type": "HARD", "resume": True}
-    return None, {}
-
-
-BY_TASK: Mapping[str | None, tuple[str, Mapping[str, object]]] = {
-    Task.DELETING: ("terminate_instance", {}),
-    Task.POWERING_OFF: ("stop_instance", {"clean_shutdown": True}),
-    Task.POWERING_ON: ("start_instance", {}),
-    Task.REBOOTING: ("reboot_instance", {"reboot_type": "SOFT"}),
-    Task.REBOOT_PENDING: ("reboot_instance", {"reboot_type": "SOFT"}),
-    Task.REBOOT_STARTED: ("reboot_instance", {"reboot_type": "SOFT"}),
-    Task.REBOOTING_HARD: ("reboot_instance", {"reboot_type": "HARD"}),
-    Task.REBOOT_PENDING_HARD: ("reboot_instance", {"reboot_type": "HARD"}),
-    Task.REBOOT_STARTED_HARD: ("reboot_instance", {"reboot_type": "HARD"}),
-}

@@ -13,12 +13,6 @@ OPTIONS: list[cfg.Opt] = [
         min=2,
         help="Operations on different servers that a host performs at once. Builds have their own limit, too.",
     ),
-    cfg.IntOpt(
-        "host_reconcile_interval",
-        default=60,
-        min=1,
-        help="Seconds between two runs of those repair loops of a host that have no option of their own.",
-    ),
     cfg.FloatOpt(
         "node_write_delay",
         default=1.0,

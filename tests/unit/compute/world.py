@@ -231,7 +231,9 @@ class World:
         ctxt = self.ctxt()
         instance = self.asked(ctxt, host)
         self.cast_build(ctxt, instance, host, **more)
-        return self.until(instance.uuid, vm_state="active", task_state=None)
+        found = self.until(instance.uuid, vm_state="active", task_state=None)
+        self.idle()
+        return found
 
     def cast(self, method: str, instance: objects.Instance, task: str | None = None, **args: Any) -> RequestContext:
         """What the API does: take the task state, note the action, cast."""

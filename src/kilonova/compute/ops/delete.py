@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from kilonova.base import clock
-from kilonova.compute import block_devices, guest
+from kilonova.compute import block_devices, removal
 from kilonova.compute.ops.build.job import as_list
 from kilonova.compute.runner import Work
 from kilonova.contract import exceptions, objects
@@ -32,8 +32,7 @@ def perform(work: Work) -> str:
 def remove(work: Work) -> None:
     agent, ctxt, instance = work.agent, work.ctxt, work.instance
     agent.store.complete(ctxt.elevated("yes"), instance, "info_cache", "flavor", "system_metadata", "metadata")
-    mappings = current_mappings(work)
-    take_down(work, mappings)
+    removal.take_down(agent, ctxt, instance, current_mappings(work))
     agent.store.interfaces_forget(ctxt, instance.uuid)
     instance.vm_state = VM.DELETED
     instance.task_state = None
@@ -44,17 +43,6 @@ def remove(work: Work) -> None:
     # The record goes last: while it is there, the delete can be found and repeated.
     agent.store.destroy(ctxt, instance)
     agent.forget_at_schedulers(ctxt, instance.uuid)
-
-
-def take_down(work: Work, mappings: list[objects.BlockDeviceMapping]) -> None:
-    """The guest first, then its addresses: a guest that cannot be stopped keeps them."""
-    agent, ctxt, instance = work.agent, work.ctxt.elevated(), work.instance
-    info = guest.network_info(instance)
-    if not info:
-        info = agent.clients.neutron.network_info(ctxt, instance)
-    agent.driver.destroy(ctxt, instance, info, block_devices.assemble(instance, mappings))
-    agent.clients.neutron.deallocate(ctxt, instance, cached=info)
-    block_devices.release_all(agent, work.ctxt, mappings)
 
 
 def current_mappings(work: Work) -> list[objects.BlockDeviceMapping]:

@@ -260,11 +260,10 @@ def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
 
 
 def _attempt(what: str, build: Build, call: Callable[[], object]) -> Exception | None:
-    """Try one part of the undoing: the others must be tried, whatever becomes of it. Leaks are found by repair loops."""
+    """Try one part of the undoing, as the others must be tried too. Leaks are found by repair loops."""
     try:
         call()
     except Exception as exc:
         LOG.exception("%s of the failed build of instance %s could not be released", what, build.instance.uuid)
         return exc
     return None
-

@@ -83,7 +83,11 @@ def allocate_networks(build: Build) -> None:
             mapping=build.request_mapping,
         )
     guest.remember(instance, build.network_info)
-    instance.system_metadata = {**instance.system_metadata, "network_allocated": "True", "boot_roles": ",".join(ctxt.roles)}
+    instance.system_metadata = {
+        **instance.system_metadata,
+        "network_allocated": "True",
+        "boot_roles": ",".join(ctxt.roles),
+    }
     record_interfaces(build)
     build.work.step("networks")
 

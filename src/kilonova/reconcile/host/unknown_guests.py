@@ -1,0 +1,64 @@
+"""A guest runs although its server was deleted, or no record of it exists.
+
+What is done with guests of deleted servers is running_deleted_instance_action. A guest without any record is only
+reported: the host may have been pointed at the wrong database, and nobody could bring the guest back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Sequence
+
+from kilonova.base import clock
+from kilonova.contract import context, objects
+from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.host.host import Host
+
+LOG = logging.getLogger(__name__)
+
+ATTRS = ("info_cache", "flavor", "system_metadata")
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    uuid: str
+    record: objects.Instance | None
+
+
+class UnknownGuests(Loop):
+    name = "unknown_guests"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._action = host.conf.running_deleted_instance_action
+        self._timeout = host.conf.running_deleted_instance_timeout
+
+    def find(self) -> Iterable[Seen]:
+        if self._action == "noop":
+            return []
+        host = self._host
+        known = host.tracked()
+        guests = [uuid for uuid in host.driver.guests() if uuid not in known and not host.busy(uuid)]
+        records = {i.uuid: i for i in host.store.instances_by_uuid(context.admin("yes"), guests, ATTRS)}
+        return [Seen(uuid, records.get(uuid)) for uuid in guests]
+
+    def judge(self, found: Iterable[Seen]) -> Sequence[Suspect]:
+        suspects = []
+        for seen in found:
+            if seen.record is None:
+                suspects.append(Suspect(seen.uuid, f"guest {seen.uuid} has no record", seen, repairable=False))
+            elif seen.record.deleted and self._old_enough(seen.record):
+                harm = f"guest {seen.uuid} is there, its server was deleted"
+                suspects.append(Suspect(seen.uuid, harm, seen, repairable=self._action != "log"))
+        return suspects
+
+    def _old_enough(self, record: objects.Instance) -> bool:
+        deleted = clock.aware(record.deleted_at)
+        return deleted is None or (clock.now() - deleted).total_seconds() >= self._timeout
+
+    def repair(self, suspect: Suspect) -> None:
+        """On the instance's lane, so that no delete under way is disturbed. Waits for it."""
+        record = suspect.data.record
+        work = self._host.driver.power_off if self._action == "shutdown" else self._host.take_down
+        self._host.lanes.submit(record.uuid, lambda turn: work(record)).result()
