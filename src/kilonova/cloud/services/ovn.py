@@ -5,8 +5,10 @@ The datapath is `netdev`: no kernel module is needed. The machine's own Open vSw
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import fcntl
 import json
+import struct
 import sys
 import uuid
 from collections.abc import Sequence
@@ -25,6 +27,9 @@ SCHEMAS = {
     "nb": Path("/usr/share/ovn/ovn-nb.ovsschema"),
     "sb": Path("/usr/share/ovn/ovn-sb.ovsschema"),
 }
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+"""Of linux/if_tun.h."""
 
 
 class Ovn(Service):
@@ -207,21 +212,22 @@ class Ovn(Service):
             if namespace["name"].startswith(f"kn{self.site.settings.number}-"):
                 run(["ip", "netns", "del", namespace["name"]], check=False)
         # Every Open vSwitch in user space has this one; it goes when ours was the last.
-        shared = () if switch_runs() else ("ovs-netdev",)
+        shared = () if datapath_taken() else ("ovs-netdev",)
         for device in (*devices, self.plan.integration, self.plan.external, *shared):
             run(["ip", "link", "del", device], check=False)
 
 
-def datapath_taken() -> bool:
-    """Whether somebody holds the one device, `ovs-netdev`, on which every datapath in user space stands."""
-    state = Path("/sys/class/net/ovs-netdev/flags")
-    return state.exists() and switch_runs()
+def datapath_taken(device: str = "ovs-netdev") -> bool:
+    """Whether a switch holds the one device on which every datapath in user space stands. Needs root.
 
-
-def switch_runs() -> bool:
-    """Whether any Open vSwitch runs on this machine."""
-    for name in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):
-            if name.read_text().strip() == "ovs-vswitchd":
-                return True
+    The device outlives its switch; only attaching to it tells whether somebody still has it.
+    """
+    if not Path("/sys/class/net", device).exists():
+        return False
+    request = struct.pack("16sH22x", device.encode(), IFF_TAP | IFF_NO_PI)
+    with open("/dev/net/tun", "rb+", buffering=0) as tun:
+        try:
+            fcntl.ioctl(tun, TUNSETIFF, request)
+        except OSError as error:
+            return error.errno == errno.EBUSY
     return False
