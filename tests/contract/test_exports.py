@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 CHECK = pathlib.Path(__file__).parents[2] / ".." / "shared" / "check" / "contract"
-WHOLE = {"objects"}
+WHOLE = {"objects", "rpc"}
 """Kinds of which nothing is lacking."""
 
 

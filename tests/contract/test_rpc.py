@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kilonova.contract import context
+from kilonova.contract.rpc import compute_v5
 from kilonova.contract.rpc.table import Api, Method, Sent
 
 FILE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "contract" / "rpc.json"
@@ -42,6 +43,15 @@ def test_served(name: str) -> None:
         served = ours.served_by_name[method]
         assert signature(served.arguments) == contract_signature(arguments), method
         assert set(served.expected) == set(facts["expected_exceptions"].get(method, ())), method
+
+
+def test_served_of_the_previous_major() -> None:
+    facts, ours = CONTRACT["apis"]["compute"]["server_v5"], compute_v5.API
+    assert ours.version == facts["version"]
+    assert {served.name for served in compute_v5.DIFFERENT} == set(facts["methods_taking_context"])
+    for method, arguments in facts["methods_taking_context"].items():
+        assert signature(ours.served_by_name[method].arguments) == contract_signature(arguments), method
+    assert set(ours.served_by_name) == set(api("compute").served_by_name)
 
 
 @pytest.mark.parametrize("name", APIS)

@@ -12,8 +12,8 @@ from kilonova import conf
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.objects import types
 from kilonova.contract.objects.signatures import Argument, arguments
-from kilonova.contract.rpc import baseapi, compute, compute_task, conductor, scheduler
-from kilonova.contract.rpc.table import Api, Method, Sent
+from kilonova.contract.rpc import baseapi, compute, compute_task, compute_v5, conductor, scheduler
+from kilonova.contract.rpc.table import Api, Method, Sent, Served
 
 APIS: tuple[Api, ...] = (baseapi.API, compute.API, compute_task.API, conductor.API, scheduler.API)
 
@@ -130,7 +130,7 @@ def _modes(method: Method) -> list[tuple[dict[str, bool] | None, str]]:
 
 
 def _api(api: Api) -> dict[str, Any]:
-    return {
+    facts = {
         "target": {
             "topic": "any service topic" if api.topic == "*" else api.topic,
             "alt_topic": api.alt_topic,
@@ -138,13 +138,21 @@ def _api(api: Api) -> dict[str, Any]:
             "namespace": api.namespace,
         },
         "version_aliases": dict(api.aliases),
-        "server": {
-            "version": api.version,
-            "namespace": api.namespace,
-            "methods_taking_context": {s.name: _arguments(s.arguments) for s in api.served},
-            "expected_exceptions": {s.name: list(s.expected) for s in api.served if s.expected},
-        },
+        "server": _server(api, api.served),
         "methods": {method.name: {"by_cap": _rows(api, method)} for method in api.methods},
+    }
+    if api is compute.API:
+        facts["server_v5"] = _server(compute_v5.API, compute_v5.DIFFERENT)
+    return facts
+
+
+def _server(api: Api, served: Iterable[Served]) -> dict[str, Any]:
+    methods = list(served)
+    return {
+        "version": api.version,
+        "namespace": api.namespace,
+        "methods_taking_context": {s.name: _arguments(s.arguments) for s in methods},
+        "expected_exceptions": {s.name: list(s.expected) for s in methods if s.expected},
     }
 
 

@@ -147,6 +147,20 @@ def test_missing_arguments_get_the_defaults_of_the_interface(bus: Bus, hosts: di
     assert hosts["h1"].seen[0][1]["host_list"] is None
 
 
+def test_the_previous_major_is_understood(bus: Bus, hosts: dict[str, Compute]) -> None:
+    resized: list[dict[str, Any]] = []
+    hosts["h1"].resize_instance = lambda ctxt, **kwargs: resized.append(kwargs)  # type: ignore[attr-defined]
+    server = bus.serve("compute", "h3", [hosts["h1"]])
+    server.start()
+    args = {"instance": instance(), "image": None, "migration": None, "instance_type": "small", "clean_shutdown": True}
+    bus.call(user(), Address("compute", "h3"), Message("resize_instance", args, "5.0"), 20)
+    assert (resized[0]["flavor"], resized[0]["request_spec"], "instance_type" in resized[0]) == ("small", None, False)
+    plain = Message("get_console_output", {"instance": instance(), "tail_length": 3}, "5.0")
+    assert bus.call(user(), Address("compute", "h3"), plain, 20) == "h1:3"
+    server.stop()
+    server.wait(5)
+
+
 def test_what_is_not_built_answers_clearly(bus: Bus, hosts: dict[str, Compute]) -> None:
     with pytest.raises(exceptions.NovaException, match="quiesce_instance is not available"):
         ComputeClient(bus).quiesce_instance(user(), instance())

@@ -84,11 +84,15 @@ class Method:
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """One method of a server: its arguments (without the context) and the exceptions that are ordinary answers."""
+    """One method of a server: its arguments (without the context) and the exceptions that are ordinary answers.
+
+    `newer`: for a method of an older version, argument -> its name in the present one, None when it is gone.
+    """
 
     name: str
     args: str
     expected: tuple[str, ...] = ()
+    newer: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -98,7 +102,10 @@ class Served:
 
 @dataclasses.dataclass(frozen=True)
 class Api:
-    """One interface: where it is served, in which version and under which namespace."""
+    """One interface: where it is served, in which version and under which namespace.
+
+    `newer`: of an older major version, the present interface, whose methods carry its calls out.
+    """
 
     name: str
     topic: str
@@ -109,6 +116,7 @@ class Api:
     alt_topic: str | None = None
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     by_service_version: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    newer: Api | None = None
 
     @cached_property
     def by_name(self) -> Mapping[str, Method]:

@@ -10,14 +10,14 @@ from typing import Any
 from oslo_config import cfg
 
 from kilonova.contract.context import RequestContext
-from kilonova.contract.rpc import compute, compute_task, conductor, scheduler
+from kilonova.contract.rpc import compute, compute_task, compute_v5, conductor, scheduler
 from kilonova.contract.rpc.table import Api
 from kilonova.wire.rpc.endpoints import endpoints
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
 
 SERVED: Mapping[str, tuple[Api, ...]] = {
-    "compute": (compute.API,),
+    "compute": (compute.API, compute_v5.API),
     "conductor": (conductor.API, compute_task.API),
     "scheduler": (scheduler.API,),
 }

@@ -58,17 +58,24 @@ def _bound(api: Api, served: Served, handlers: Sequence[object]) -> Method:
     for handler in handlers:
         found = getattr(handler, served.name, None)
         if callable(found):
-            return _with_defaults(found, served)
+            return _with_defaults(api, found, served)
     return _refuse(api, served)
 
 
-def _with_defaults(method: Method, served: Served) -> Method:
-    defaults = {a.name: a.default for a in served.arguments if a.default is not ...}
-    if not defaults:
+def _with_defaults(api: Api, method: Method, served: Served) -> Method:
+    """The method under the arguments of `served`, with those of the present interface where that one is newer."""
+    present = api.newer.served_by_name[served.name] if api.newer is not None else served
+    defaults = {a.name: a.default for a in (*present.arguments, *served.arguments) if a.default is not ...}
+    if not defaults and not served.newer:
         return method
 
     def call(ctxt: Any, **kwargs: Any) -> Any:
-        return method(ctxt, **defaults | kwargs)
+        values = defaults | kwargs
+        for older, newer in served.newer.items():
+            value = values.pop(older, None)
+            if newer is not None:
+                values[newer] = value
+        return method(ctxt, **values)
 
     return call
 
