@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from os_brick import exception as brick_exceptions
-from os_brick.initiator import connector as brick
 from oslo_config import cfg
 from oslo_log import log
 
@@ -44,6 +42,8 @@ class Volumes:
 
     def connector(self) -> Mapping[str, Any]:
         """What the volume service must know of this host: addresses and initiator names."""
+        from os_brick.initiator import connector as brick  # heavy, and hosts without volumes never need it
+
         properties: Mapping[str, Any] = brick.get_connector_properties(
             _ROOT_HELPER,
             self._conf.my_block_storage_ip,
@@ -76,6 +76,9 @@ class Volumes:
     def _brick(self, kind: str | None, data: Mapping[str, Any], act: Any) -> Any:
         if kind not in BRICK_PROTOCOLS:
             raise exceptions.VolumeDriverNotFound(driver_type=kind)
+        from os_brick import exception as brick_exceptions
+        from os_brick.initiator import connector as brick
+
         options: dict[str, Any] = {}
         if kind == "nfs":
             options["nfs_mount_point_base"] = self._conf.libvirt.nfs_mount_point_base

@@ -15,7 +15,7 @@ class SerialPort:
     log: str
 
     def element(self) -> ET.Element:
-        return element("serial", element("log", file=self.log), type="pty")
+        return element("serial", element("log", file=self.log, append="off"), type="pty")
 
 
 @dataclasses.dataclass(frozen=True)

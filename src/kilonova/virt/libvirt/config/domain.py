@@ -106,7 +106,7 @@ class Features:
             element("apic") if self.apic else None,
             element("tcg", cache) if self.tcg_cache_mb else None,
             self.hyperv,
-            element("vmcoreinfo", state="on") if self.vmcoreinfo else None,
+            element("vmcoreinfo") if self.vmcoreinfo else None,
             element("kvm", element("hidden", state="on")) if self.kvm_hidden else None,
             element("pmu", state="on" if self.pmu else "off") if self.pmu is not None else None,
         )
@@ -197,6 +197,7 @@ class Domain:
     memory_kib: int
     vcpus: int
     os: OperatingSystem
+    io_threads: int = 1
     features: Features = dataclasses.field(default_factory=Features)
     clock: Clock = dataclasses.field(default_factory=Clock)
     cpu: Part | None = None
@@ -216,6 +217,7 @@ class Domain:
             self.sysinfo,
             self.os,
             self.features,
+            element("iothreads", text=self.io_threads),
             self.cpu_tune,
             self.clock,
             self.cpu,
