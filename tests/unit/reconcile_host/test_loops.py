@@ -1,4 +1,4 @@
-"""Repair loops of a host against a real agent: each harm is made, seen, judged and repaired; what is well is left alone."""
+"""Repair loops of a host against a real agent: each harm is made, seen and repaired; what is well is left alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
+from tests.unit.compute.world import NOTHING, World, wait_for
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
@@ -13,7 +14,6 @@ from kilonova.db.objects import instance as instances
 from kilonova.reconcile.host import loops, power_sync
 from kilonova.reconcile.host.power_sync import Step
 from kilonova.virt.driver import GuestChange
-from tests.unit.compute.world import NOTHING, World, wait_for
 
 
 @pytest.fixture
