@@ -100,7 +100,10 @@ class Periodic:
     def _loop(self) -> None:
         while (timer := self._next_due()) is not None:
             assert self._pool is not None
-            self._pool.submit(self._run, timer)
+            try:
+                self._pool.submit(self._run, timer)
+            except pools.Closed:
+                return
 
     def _next_due(self) -> Timer | None:
         with self._changed:

@@ -18,6 +18,10 @@ class Full(Exception):
     """The pool has no room now."""
 
 
+class Closed(RuntimeError):
+    """The pool takes no more jobs: it was stopped, or the interpreter ends."""
+
+
 class Meter(Protocol):
     """Where a pool reports: how long a job waited and ran (seconds), and how many are in it."""
 
@@ -42,12 +46,12 @@ class ThreadPool:
         return self._inside
 
     def submit(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> concurrent.futures.Future[T]:
-        """Run `fn` in the pool; waits for room."""
+        """Run `fn` in the pool; waits for room. Raises Closed."""
         self._room.acquire()
         return self._start(fn, args, kwargs)
 
     def offer(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> concurrent.futures.Future[T]:
-        """Run `fn` in the pool, or raise Full at once."""
+        """Run `fn` in the pool, or raise Full at once. Raises Closed."""
         if not self._room.acquire(blocking=False):
             raise Full(self.name)
         return self._start(fn, args, kwargs)
@@ -57,9 +61,9 @@ class ThreadPool:
             self._inside += 1
         try:
             return self._executor.submit(self._run, clock.monotonic(), fn, args, kwargs)
-        except RuntimeError:
+        except RuntimeError as exc:
             self._leave()
-            raise
+            raise Closed(self.name) from exc
 
     def _run(self, queued: float, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         began = clock.monotonic()

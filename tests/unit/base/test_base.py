@@ -83,7 +83,7 @@ def test_full_pool_refuses_and_recovers() -> None:
     assert pool.offer(lambda: "third").result(5) == "third"
     assert pool.stop(5)
     assert pool.inside == 0
-    with pytest.raises(RuntimeError):
+    with pytest.raises(pools.Closed):
         pool.submit(lambda: None)
 
 
