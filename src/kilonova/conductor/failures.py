@@ -23,8 +23,14 @@ def describe(exc: BaseException) -> Failure:
         "class": type(exc).__name__,
         "message": message,
         "code": getattr(exc, "code", 500),
-        "details": "".join(traceback.format_exception(exc)),
+        "details": _explanation(exc) + "".join(traceback.format_exception(exc)),
     }
+
+
+def _explanation(exc: BaseException) -> str:
+    """What the scheduler says host by host, where it found none."""
+    explained = getattr(exc, "kwargs", {}).get("explanation")
+    return f"{explained['text']}\n\n" if isinstance(explained, dict) and "text" in explained else ""
 
 
 def record_fault(tx: Any, ctxt: RequestContext, uuid: str, failure: Failure, host: str | None) -> None:

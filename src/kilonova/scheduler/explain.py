@@ -92,6 +92,7 @@ class Decision:
             "weights": [dataclasses.asdict(weight) for weight in self.weights],
             "claims": [{"host": host, "outcome": outcome} for host, outcome in self.claims],
             "chosen": self.chosen,
+            "text": self.details(),
         }
 
     def details(self) -> str:

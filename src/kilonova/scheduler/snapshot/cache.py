@@ -116,6 +116,7 @@ class Snapshot:
 
     def minimum_version(self) -> int:
         """The lowest service version of all compute hosts, 0 without any."""
+        self.refresh()
         with self.lock:
             return min((service.version for service in self._services.values()), default=0)
 
