@@ -70,7 +70,7 @@ def stats(usages: Iterable[Usage], failed_builds: int) -> dict[str, str]:
         counted[f"num_proj_{usage.project_id}"] += 1
     counted["io_workload"] = sum(counted[f"num_{kind}_{state}"] for kind, state in IO_HEAVY)
     counted["failed_builds"] = failed_builds
-    return {name: str(number) for name, number in sorted(counted.items()) if number or name in _ALWAYS}
+    return {name: str(counted[name]) for name in sorted({*counted, *_ALWAYS}) if counted[name] or name in _ALWAYS}
 
 
 _ALWAYS = ("num_instances", "io_workload", "failed_builds")

@@ -100,7 +100,8 @@ def _settle(cell: objects.InstanceNUMACell, on: objects.NUMACell) -> None:
     cell.id = on.id
     if cell.cpu_policy in (DEDICATED, MIXED):
         free = sorted(on.pcpuset - on.pinned_cpus)
-        cell.cpu_pinning_raw = dict(zip(sorted(cell.pcpuset), free, strict=False))
+        # Its keys are texts on the wire.
+        cell.cpu_pinning_raw = dict(zip(map(str, sorted(cell.pcpuset)), free, strict=False))
 
 
 def _use(cell: objects.NUMACell, used: objects.InstanceNUMACell) -> None:
