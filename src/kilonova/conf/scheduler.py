@@ -18,6 +18,13 @@ OPTIONS: list[cfg.Opt] = [
         min=1,
         help="Most allocation candidates to ask Placement for; a request about a group or named hosts asks for all.",
     ),
+    cfg.IntOpt(
+        "discover_hosts_in_cells_interval",
+        default=-1,
+        min=-1,
+        help="Seconds between two looks for hosts that no cell has yet; -1: never, new hosts are mapped by hand. "
+        "0: once a minute.",
+    ),
     cfg.BoolOpt(
         "limit_tenants_to_placement_aggregate",
         default=False,

@@ -8,12 +8,13 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.base.periodic import Periodic
 from kilonova.clients.bundle import Clients
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.cell import host_changes
 from kilonova.db.cells import Cell, CellDown, Cells
-from kilonova.scheduler import plugins
+from kilonova.scheduler import discovery, plugins
 from kilonova.scheduler.destinations import Chooser
 from kilonova.scheduler.explain import Record
 from kilonova.scheduler.snapshot.cache import Snapshot
@@ -95,12 +96,19 @@ class Service:
         tracks = conf.filter_scheduler.track_instance_changes
         self._handlers = Handlers(self.chooser, self.snapshot, track_instances=tracks)
         self._server = bus.serve("scheduler", host, [self._handlers])
+        self._timers = Periodic("scheduler", workers=1)
+        interval = conf.scheduler.discover_hosts_in_cells_interval
+        if interval >= 0:
+            self._timers.every(float(interval or 60), lambda: discovery.discover(cells), name="discover_hosts")
 
     def start(self) -> None:
+        if self._timers.timers:
+            self._timers.start()
         self._server.start()
 
     def stop(self) -> None:
         """No new request is taken; those in progress end."""
+        self._timers.stop()
         self._server.stop()
 
     def wait(self) -> None:

@@ -20,7 +20,7 @@ from kilonova.db.cell import tables as cell
 from kilonova.db.cells import CELL0_UUID, Cells
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
-from kilonova.scheduler import groups
+from kilonova.scheduler import discovery, groups
 from kilonova.scheduler.service import Service, image_properties
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import SchedulerClient
@@ -209,6 +209,17 @@ def test_image_properties_of_servers(world):
             row = {"instance_uuid": server, "key": key, "value": value, "deleted": 0}
             tx.execute(cell.INSTANCE_SYSTEM_METADATA.insert().values(row))
     assert image_properties(world.cells, make.CELL, [server]) == {server: {"os_distro": "linux"}}
+
+
+def test_new_hosts_are_mapped_once(world):
+    world.host("h1")
+    with world.cell.write() as tx:
+        tx.execute(cell.COMPUTE_NODES.update().values(mapped=0))
+    assert discovery.discover(world.cells) == ["h1"]
+    assert discovery.discover(world.cells) == []
+    with world.cells.api.read() as tx:
+        mapped = tx.execute(sa.select(api.HOST_MAPPINGS.c.host, api.HOST_MAPPINGS.c.cell_id)).all()
+    assert [tuple(row) for row in mapped] == [("h1", 2)]
 
 
 def test_announced_aggregates_reach_every_scheduler(world):
