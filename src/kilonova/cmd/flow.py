@@ -55,7 +55,7 @@ def _databases(cells: Cells) -> Iterator[tuple[str, Database]]:
         yield "own", cells.own
         return
     yield "api", cells.api
-    for cell in cells.all(include_cell0=False):
+    for cell in cells.all():
         yield cell.name or cell.uuid, cell.database
 
 

@@ -101,7 +101,7 @@ class World:
         """Every database whose flows this conductor drives."""
         if not self.cells.has_api:
             return [self.own_place().store]
-        return [self.api_store(), *(FlowTable(c.database, c.uuid) for c in self.cells.all(include_cell0=False))]
+        return [self.api_store(), *(FlowTable(cell.database, cell.uuid) for cell in self.cells.all())]
 
 
 def context(run: Run) -> RequestContext:

@@ -40,7 +40,7 @@ def accept(run: Run) -> None:
     wanted = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
     run.frame["servers"] = [uuid for uuid in uuids if uuid in {each["instance_uuid"] for each in wanted}]
     for uuid in set(uuids) - set(run.frame["servers"]):
-        _forget(run.world, uuid)
+        _forget(run, uuid)
     if not run.frame["servers"]:
         raise Finish("all servers were deleted before a host was chosen")
 
@@ -210,7 +210,7 @@ def _bury(run: Run, uuid: str) -> None:
     world: World = run.world
     asked = world.api.query(build_requests.build_request_get, uuid)
     if asked is None:
-        _forget(world, uuid)
+        _forget(run, uuid)
         return
     assert run.failure is not None
     cell0 = world.cells.cell0
@@ -225,7 +225,7 @@ def _show_or_erase(run: Run, uuid: str, cell_uuid: str, database: Database) -> N
     """A failed server takes the place of its build request; without one its user deleted it, and it goes too."""
     if not run.world.api.run(_map, uuid, cell_uuid):
         database.run(records.erase, context(run), uuid)
-        _forget(run.world, uuid)
+        _forget(run, uuid)
 
 
 def _map(tx: Any, uuid: str, cell_uuid: str) -> bool:
@@ -234,9 +234,11 @@ def _map(tx: Any, uuid: str, cell_uuid: str) -> bool:
     return instance_mappings.instance_mapping_set_cell(tx, uuid, cell_uuid)
 
 
-def _forget(world: World, uuid: str) -> None:
-    """A server that ended before it was in a cell leaves no mapping."""
-    world.api.run(_forget_unmapped, uuid)
+def _forget(run: Run, uuid: str) -> None:
+    """A server that ended before it was in a cell leaves no mapping, and its volumes are free."""
+    devices, _ = _parts(run)
+    resources.release_attachments(run.world, context(run), devices.objects if devices is not None else ())
+    run.world.api.run(_forget_unmapped, uuid)
 
 
 def _forget_unmapped(tx: Any, uuid: str) -> None:

@@ -25,7 +25,7 @@ class StuckFlows(Loop):
 
     def _databases(self) -> list[Database]:
         cells = self._world.cells
-        return [cells.api, *(cell.database for cell in cells.all(include_cell0=False))]
+        return [cells.api, *(cell.database for cell in cells.all())]
 
     def find(self) -> Iterable[tuple[Database, FlowRow]]:
         found = []
