@@ -445,3 +445,21 @@ def test_a_linux_guest_reads_its_config_drive_and_obeys(linux_host):
     host.wait_for(spec, b"login:", 120)
     host.driver.power_off(instance, 60, 10)
     assert host.driver.guest(instance.uuid).power_state == Power.SHUTDOWN
+
+
+@pytest.mark.skipif(not os.environ.get("KILONOVA_LIBVIRTD_RESTART"), reason="libvirtd is not ours to restart")
+def test_events_go_on_after_libvirtd_was_restarted(host):
+    """KILONOVA_LIBVIRTD_RESTART is a command that does it."""
+    spec = host.spec()
+    host.driver.spawn(None, spec)
+    before = host.driver.guest(spec.instance.uuid)
+    subprocess.run(os.environ["KILONOVA_LIBVIRTD_RESTART"], shell=True, check=True, timeout=60)
+    deadline = time.monotonic() + 30
+    while GuestChange.PAUSED not in {event.change for event in host.events} and time.monotonic() < deadline:
+        time.sleep(1)
+        with contextlib.suppress(libvirt.libvirtError):
+            domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+            domain.suspend()
+            domain.resume()
+    assert GuestChange.PAUSED in {event.change for event in host.events}
+    assert host.driver.guest(spec.instance.uuid).internal_id == before.internal_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from xml.etree import ElementTree as ET
@@ -18,6 +19,9 @@ LOG = log.getLogger(__name__)
 
 _KEEPALIVE = (5, 5)
 """Seconds between probes of a remote libvirtd, and how many may go unanswered."""
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
+"""Seconds between attempts to reach a libvirtd that went away."""
 
 _loop_lock = threading.Lock()
 _loop: threading.Thread | None = None
@@ -43,13 +47,20 @@ def _turn() -> None:
 
 
 class Connection:
-    """One libvirtd. `on_open` is called with each new connection, to register for its events."""
+    """One libvirtd. `on_open` is called with each new connection, to register for its events.
+
+    A connection that breaks is opened again when it is next used; `keep` does so at once, so that no event is missed
+    for longer than libvirtd itself is away.
+    """
 
     def __init__(self, uri: str, host: str, on_open: Callable[[libvirt.virConnect], None] | None = None) -> None:
         self.uri = uri
         self._host = host
         self._on_open = on_open
         self._lock = threading.Lock()
+        self._broken = threading.Event()
+        self._keeper: threading.Thread | None = None
+        self._closing = False
         self._connection: libvirt.virConnect | None = None
         self._domain_capabilities: dict[tuple[str, str | None, str], ET.Element] = {}
 
@@ -60,7 +71,31 @@ class Connection:
                 self._connection = self._open()
             return self._connection
 
+    def keep(self) -> None:
+        """Connect, and from now on whenever the connection breaks. Raises HypervisorUnavailable."""
+        self._closing = False
+        self.get()
+        self._keeper = threading.Thread(target=self._reconnect, name="libvirt-keeper", daemon=True)
+        self._keeper.start()
+
+    def _reconnect(self) -> None:
+        while self._broken.wait() and not self._closing:
+            self._broken.clear()
+            wait = _FIRST_WAIT
+            while not self._closing and not self._opened():
+                time.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _opened(self) -> bool:
+        try:
+            self.get()
+        except exceptions.HypervisorUnavailable:
+            return False
+        return True
+
     def close(self) -> None:
+        self._closing = True
+        self._broken.set()
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -74,6 +109,7 @@ class Connection:
         try:
             connection = libvirt.open(self.uri)
             connection.setKeepAlive(*_KEEPALIVE)
+            connection.registerCloseCallback(lambda *_: self._broken.set(), None)
         except libvirt.libvirtError as failure:
             LOG.error("libvirt at %s cannot be reached: %s", self.uri, failure)
             raise exceptions.HypervisorUnavailable(host=self._host) from failure

@@ -78,7 +78,7 @@ class LibvirtDriver(driver.Driver):
         self._layout.instances.mkdir(parents=True, exist_ok=True)
         self._events = Events(on_event)
         self._events.start()
-        self._connection.get()
+        self._connection.keep()
         self._processors.check()
 
     def stop(self) -> None:

@@ -27,7 +27,12 @@ def prepare(conf: cfg.ConfigOpts) -> None:
     """Tell the libraries that read the global configuration (privsep, os-vif, os-brick) about our files; as root,
     switch their daemons off."""
     if conf is not cfg.CONF:
-        cfg.CONF([], project="nova", default_config_files=list(conf.config_file or ()))
+        cfg.CONF(
+            [],
+            project="nova",
+            default_config_files=list(conf.config_file or ()),
+            default_config_dirs=list(conf.config_dir or ()),
+        )
     if os.geteuid() == 0:
         _without_daemons()
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,11 @@ class ImageInfo:
 
 
 class QemuImg:
-    """`cpu_seconds` and `address_space` (bytes) bound the inspection of an image, not its conversion's writing."""
+    """Processor time and address space bound the inspection of an image; its conversion may take what it needs."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        limits = [f"--cpu={conf.libvirt.images_cpu_time_limit}"]
-        limits.append(f"--as={conf.libvirt.images_address_space_limit * _GIB}")
-        self._limited = [sys.executable, "-m", "oslo_concurrency.prlimit", *limits, "--"]
+        space = conf.libvirt.images_address_space_limit * _GIB
+        self._limited = ["prlimit", f"--cpu={conf.libvirt.images_cpu_time_limit}", f"--as={space}"]
         self._environment = {**os.environ, "LC_ALL": "C", "LANG": "C"}
 
     def info(self, path: str | Path, format: str) -> ImageInfo:
