@@ -13,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 
 def discover(cells: Cells) -> list[str]:
-    """Map the hosts of all cells that reported and are not mapped yet; their names. Another scheduler may do the same."""
+    """Map the hosts of all cells that reported and are not mapped yet; their names. Several schedulers may do so."""
     found: list[str] = []
     answers = cells.scatter(lambda cell: _discover(cells, cell), cells.all(include_cell0=False))
     for uuid, answer in answers.items():
