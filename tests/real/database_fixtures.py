@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from kilonova.db.migrations import sync
 
 
 @pytest.fixture(scope="module", params=["mysql", "postgresql"])
-def database_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def database_server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a server, without a database."""
     variable, found, start = {
         "mysql": ("KILONOVA_TEST_MYSQL_URL", servers.mariadb_found, servers.mariadb),
@@ -29,11 +31,11 @@ def database_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
     if url := os.environ.get(variable):
         yield url.rstrip("/") + "/"
     elif found():
-        # PostgreSQL does not run as root, and its user must be able to reach its folder.
-        folder = tmp_path_factory.mktemp("s")
-        for parent in (folder, *list(folder.parents)[:2]):
-            parent.chmod(0o755)
-        with start(folder) as url:
+        # PostgreSQL does not run as root, and pytest's own folders are root's alone.
+        with (
+            tempfile.TemporaryDirectory(prefix="kn-db-", ignore_cleanup_errors=True) as folder,
+            start(Path(folder)) as url,
+        ):
             yield url
     else:
         pytest.skip(f"no {request.param} server: neither {variable} nor the programs")
