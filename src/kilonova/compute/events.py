@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from kilonova.base import clock
+from kilonova.compute.lanes import Closed
 from kilonova.contract import exceptions
 
 LOG = logging.getLogger(__name__)
 
-COMPLETED, FAILED, CANCELLED = "completed", "failed", "cancelled"
+COMPLETED, FAILED, CANCELLED, CLOSED = "completed", "failed", "cancelled", "closed"
 Pair = tuple[str, str]
 
 
@@ -21,7 +22,7 @@ Pair = tuple[str, str]
 class _Wait:
     missing: set[Pair]
     verdict: str | None = None
-    """FAILED or CANCELLED with the event that brought it; None while all is well."""
+    """FAILED (with the event that brought it), CANCELLED or CLOSED; None while all is well."""
     cause: Pair | None = None
 
 
@@ -77,9 +78,11 @@ class ExternalEvents:
             self._refused.discard(uuid)
 
     def close(self) -> None:
-        """The agent ends: let all waits end."""
-        for uuid in list(self._waits):
-            self.refuse(uuid)
+        """The agent ends: let all waits end, and their jobs stop where they are. They raise Closed."""
+        with self._changed:
+            for wait in (each for waits in self._waits.values() for each in waits):
+                wait.verdict = CLOSED
+            self._changed.notify_all()
 
     def _wait(self, uuid: str, wait: _Wait, timeout: float) -> None:
         deadline = clock.monotonic() + timeout
@@ -90,6 +93,8 @@ class ExternalEvents:
                     break
                 self._changed.wait(left)
             verdict, missing = wait.verdict, sorted(wait.missing)
+        if verdict == CLOSED:
+            raise Closed
         if verdict == CANCELLED:
             raise self._cancelled()
         if verdict == FAILED:

@@ -23,6 +23,10 @@ class Preempted(Exception):
     """The job was asked to give way and did."""
 
 
+class Closed(BaseException):
+    """The agent ends: the job stops where it is, undoes nothing, and is taken up at the next start."""
+
+
 class Turn:
     """A job's right to work on its instance; long jobs look at it between their steps."""
 

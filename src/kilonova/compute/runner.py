@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kilonova.base import ids
 from kilonova.compute.journal import book, payloads
-from kilonova.compute.lanes import Preempted, Turn
+from kilonova.compute.lanes import Closed, Preempted, Turn
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Task
@@ -196,7 +196,7 @@ def event(work: Work, name: str) -> Iterator[None]:
         error = None if isinstance(exc, Preempted) else exc
         raise
     finally:
-        if started:
+        if started and not isinstance(error, Closed):
             _without_action(lambda: agent.store.event_finish(ctxt, uuid, name, error))
 
 

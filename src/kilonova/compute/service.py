@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+CLOSING_SECONDS = 1.0
 DEFAULT_SPACING = 60.0
 """What 0 stands for in options that give the spacing of periodic work."""
 
@@ -51,6 +52,8 @@ class Service:
         self._heartbeat = Heartbeat(agent.store, agent.host)
         self._loops: list[Loop] = list(loops(agent)) if loops is not None else []
         self._server: Any = None
+        # A pulse of its own: a conductor that is slow to answer the repair loops must not make the host look dead.
+        self._pulse = Periodic(f"pulse-{agent.host}", workers=1)
         self._stopping = threading.Event()
         self._stopped = threading.Event()
 
@@ -77,10 +80,12 @@ class Service:
         if self._server is not None:
             self._server.stop()
         agent = self.agent
+        self._pulse.stop(timeout=CLOSING_SECONDS)
         agent.timers.stop(timeout=min(timeout, 5.0))
         if not agent.lanes.stop(timeout):
             LOG.warning("host %s ends with operations under way; they are taken up at the next start", agent.host)
-        agent.events.close()
+            agent.events.close()
+            agent.lanes.stop(CLOSING_SECONDS)
         agent.tracker.close(context.admin())
         agent.driver.stop()
         agent.journal.close()
@@ -92,9 +97,8 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """For operators: what waits and runs, and how the timers fare."""
-        timers = {
-            t.name: {"runs": t.runs, "failures": t.failures, "error": t.last_error} for t in self.agent.timers.timers
-        }
+        listed = [*self._pulse.timers, *self.agent.timers.timers]
+        timers = {t.name: {"runs": t.runs, "failures": t.failures, "error": t.last_error} for t in listed}
         return {"host": self.agent.host, "operations": self.agent.lanes.depth, "timers": timers}
 
     def _first_contact(self) -> objects.Service | None:
@@ -112,7 +116,9 @@ class Service:
         agent, conf, timers = self.agent, self.agent.conf, self.agent.timers
         ctxt = context.admin
         if conf.report_interval > 0:
-            timers.every(conf.report_interval, lambda: self._heartbeat.beat(ctxt()), name="heartbeat", initial_delay=0)
+            beat = conf.report_interval
+            self._pulse.every(beat, lambda: self._heartbeat.beat(ctxt()), name="heartbeat", jitter=0.0, initial_delay=0)
+            self._pulse.start()
         timers.every(conf.kilonova.node_write_delay, lambda: agent.tracker.flush(ctxt()), name="node_record")
         timers.every(3600, agent.journal.prune, name="journal")
         if conf.periodic_enable:

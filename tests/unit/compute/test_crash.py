@@ -355,3 +355,27 @@ def test_the_journal_forgets_what_ended(tmp_path: Any) -> None:
     assert journal.prune(-1) == 1
     assert journal.accept(book.Key("r", "m", "i"), {}).fresh
     assert (tmp_path / "j.sqlite3").stat().st_mode & 0o077 == 0
+
+
+def test_a_build_that_waits_when_the_agent_ends_is_not_undone(world: World) -> None:
+    """It waits for its interfaces longer than the end may take; the next run decides."""
+
+    class Waiting(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            super().spawn(ctxt, guest)
+            with self.services.events.expect(guest.instance.uuid, [("network-vif-plugged", "p")], 60):
+                pass
+
+    world.host(driver=Waiting)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    world.until(asked.uuid, task_state="spawning")
+    assert wait_for(lambda: asked.uuid in world.driver().guests())
+    world.stop(timeout=0.2)
+    assert len(world.cloud.neutron.ports_of(asked.uuid)) == 1
+    assert world.server(asked.uuid).task_state == "spawning"
+    world.host()
+    found = settled(world, asked.uuid)
+    assert found is not None
+    assert found.vm_state == "active"

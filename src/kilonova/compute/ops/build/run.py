@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+NEEDED = ("flavor", "info_cache", "metadata", "system_metadata", "numa_topology", "pci_requests")
+
 _groups = threading.Lock()
 
 
@@ -54,6 +56,7 @@ def perform(work: Work) -> str:
 def begin(build: Build) -> None:
     """Take the instance on. From here on its record names this host, and the world can tell that the cast arrived."""
     agent, ctxt, instance = build.work.agent, build.work.ctxt, build.instance
+    agent.store.complete(ctxt, instance, *NEEDED)
     check_tags(agent, build)
     agent.tracker.claim(ctxt, instance, build.arg("node"), build.mappings, build.arg("limits"))
     instance.vm_state = VM.BUILDING
