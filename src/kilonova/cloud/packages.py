@@ -40,6 +40,8 @@ IMAGE = {
 LIBRARIES = {
     "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so": "libvirt-daemon-driver-qemu",
     "/usr/lib/syslinux/mbr/mbr.bin": "syslinux-common",
+    # It makes the user libvirt-qemu, without which libvirt's QEMU driver does not load.
+    "/usr/share/doc/libvirt-daemon-system/copyright": "libvirt-daemon-system",
 }
 """Files that stand for packages without a program of their own."""
 
@@ -90,31 +92,39 @@ def install(site: Site) -> None:
     log = site.log / "apt.log"
     env = {"DEBIAN_FRONTEND": "noninteractive"}
     run([*sudo, "apt-get", "update", "-q"], log, env, timeout=600)
-    with services_held_back(sudo) as hold:
-        run(
-            [*sudo, "env", *hold, "apt-get", "install", "-qy", "--no-install-recommends", *lacking],
-            log,
-            env,
-            timeout=1800,
-        )
+    install = ["apt-get", "install", "-qy", "--no-install-recommends", *lacking]
+    with services_held_back(sudo):
+        run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", *install], log, env, timeout=1800)
+    keep_from_booting(lacking, sudo, log)
+
+
+def keep_from_booting(installed: list[str], sudo: list[str], log: Path) -> None:
+    """The services of packages that are here for this cloud alone do not start with the machine either."""
+    if not Path("/run/systemd/system").exists():
+        return
+    files = [Path(word) for word in run(["dpkg", "-L", *installed], check=False).split()]
+    units = {file.name for file in files if "systemd/system" in str(file) and file.suffix in (".service", ".socket")}
+    whole = sorted(unit for unit in units if "@" not in unit)
+    if whole:
+        run([*sudo, "systemctl", "disable", "--quiet", *whole], log, check=False)
 
 
 @contextmanager
-def services_held_back(sudo: list[str]) -> Iterator[list[str]]:
-    """Keep packages from starting their services: Debian asks `policy-rc.d`, and obeys POLICYRCD where it is set.
+def services_held_back(sudo: list[str]) -> Iterator[None]:
+    """Keep packages from starting their services: Debian asks `policy-rc.d`.
 
     A machine's own policy is left alone; where there is none, ours is there for as long as apt runs.
     """
     policy = Path("/usr/sbin/policy-rc.d")
     if policy.exists():
-        yield ["DEBIAN_FRONTEND=noninteractive"]
+        yield
         return
     with tempfile.NamedTemporaryFile("w", suffix=".policy") as file:
         file.write("#!/bin/sh\nexit 101\n")
         file.flush()
         run([*sudo, "install", "-m", "755", file.name, policy])
         try:
-            yield ["DEBIAN_FRONTEND=noninteractive"]
+            yield
         finally:
             run([*sudo, "rm", "-f", policy])
 
