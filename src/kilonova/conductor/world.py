@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
+from kilonova.base import clock
+from kilonova.conductor import hosts
 from kilonova.contract.context import RequestContext
 from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
@@ -63,6 +65,7 @@ class World:
         self.host = host
         self.scheduler = scheduler
         self.recheck = recheck
+        self.began = clock.monotonic()
         self._compute = compute
 
     @property
@@ -96,6 +99,11 @@ class World:
 
     def api_store(self) -> FlowTable:
         return FlowTable(self.cells.api, API_STORE)
+
+    def life(self, place: Place, ctxt: RequestContext, host: str) -> hosts.Life:
+        """Whether a compute host is alive."""
+        watched = clock.monotonic() - self.began
+        return place.database.query(hosts.life, ctxt, host, self.conf.service_down_time, watched)
 
     def stores(self) -> list[FlowTable]:
         """Every database whose flows this conductor drives."""

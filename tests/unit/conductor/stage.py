@@ -197,6 +197,7 @@ class Stage:
             self.conf, self.cells, Bus(), self.clients, "conductor",
             scheduler=self.scheduler, compute=lambda bus: self.compute,
         )  # fmt: skip
+        self.world.began -= 3600
         self.api_store = self.world.api_store()
         self.cell_store = self.world.place(CELL1_UUID).store
         self.networks: objects.NetworkRequestList | None = None

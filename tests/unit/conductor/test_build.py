@@ -237,3 +237,16 @@ def test_volumes_of_a_server_without_a_host_are_free_again(stage: Stage) -> None
     run(stage)
     assert stage.buried(server).vm_state == "error"
     assert stage.cloud.cinder.attachments == {}
+
+
+def test_a_conductor_that_just_began_does_not_believe_that_hosts_are_down(stage: Stage) -> None:
+    stage.silence("h1")
+    stage.world.began = time.monotonic()
+    server = begin(stage, stage.post())
+    for _ in range(20):
+        turn(stage)
+        time.sleep(0.02)
+    assert stage.compute.casts == [("build", "h1")]
+    stage.world.began -= 3600
+    run(stage, 200)
+    assert stage.server(server).host == "h2"

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from kilonova.conductor import hosts, records
+from kilonova.conductor import records
 from kilonova.conductor.building import resources, sending
 from kilonova.conductor.failures import describe
 from kilonova.conductor.hosts import Life
@@ -85,7 +85,9 @@ def _unanswered(run: Run, place: Place, following: Next) -> bool:
         # Hosts release the claim before they give a server back; the cast that says so was lost.
         following.elsewhere(run, place, f"host {host} gave the server back")
         return False
-    state = place.database.query(hosts.life, context(run), host, world.conf.service_down_time)
+    state = world.life(place, context(run), host)
+    if state is Life.UNSURE:
+        return False
     if state is Life.UP:
         following.resend(run, place)
         run.note(EventKind.RESENT, f"build_and_run_instance to {host}, time {run.frame['sent']['times']}")
@@ -99,17 +101,13 @@ def _building(run: Run, place: Place, server: objects.Instance) -> bool:
     """A host has it. The host's journal finishes or reports after a restart; a host that stays away does not."""
     world: World = run.world
     down_time = world.conf.service_down_time
-    if server.host is None or _life(run, place, server.host) is Life.UP:
+    if server.host is None or world.life(place, context(run), server.host) in (Life.UP, Life.UNSURE):
         run.frame.pop("down_since", None)
         return False
     since = run.frame.setdefault("down_since", time.time())
     if time.time() - since < down_time:
         return False
     return _give_up(run, place, f"host {server.host} stopped reporting while it built the server")
-
-
-def _life(run: Run, place: Place, host: str) -> Life:
-    return place.database.query(hosts.life, context(run), host, run.world.conf.service_down_time)
 
 
 def _give_up(run: Run, place: Place, why: str) -> bool:

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from kilonova.conductor import hosts, records
+from kilonova.conductor import records
 from kilonova.conductor.building import resources
 from kilonova.conductor.hosts import Life
 from kilonova.conductor.world import Place, World, context
@@ -48,7 +48,9 @@ def end(run: Run) -> bool:
         raise Finish(f"the server is {server.vm_state} again, its host could not delete it")
     if server.host is None:
         return _without_host(run, place, server)
-    state = place.database.query(hosts.life, context(run), server.host, world.conf.service_down_time)
+    state = world.life(place, context(run), server.host)
+    if state is Life.UNSURE:
+        return False
     if state is Life.UP:
         run.frame.pop("down_since", None)
         _remind(run, place, server)
