@@ -66,7 +66,7 @@ def _cinder(conf: cfg.ConfigOpts, sessions: Sessions) -> Cinder:
     transport = KeystoneTransport(
         sessions, "cinder", cinder_endpoint(conf), ("cinder", "service_user"), microversion_name="volume"
     )
-    return Cinder(Http("cinder", transport, conf.cinder.http_retries))
+    return Cinder(Http("cinder", transport, conf.cinder.http_retries), cross_az_attach=conf.cinder.cross_az_attach)
 
 
 def _keystone(conf: cfg.ConfigOpts, sessions: Sessions) -> Keystone:

@@ -18,6 +18,11 @@ OPTIONS: list[cfg.Opt] = [
         "endpoint_template",
         help="URL of the volume service with %(project_id)s in it, used instead of the service catalog.",
     ),
+    cfg.BoolOpt(
+        "cross_az_attach",
+        default=True,
+        help="Volumes may be attached to servers of another availability zone than theirs.",
+    ),
     cfg.StrOpt("os_region_name", help="Region of the volume service; any region when not set."),
     cfg.IntOpt(
         "http_retries",

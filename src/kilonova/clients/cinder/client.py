@@ -23,8 +23,9 @@ CONNECTING = 600.0
 class Cinder:
     """Calls to the volume service (API v3) with the user's token, else with the service's credentials."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: Http, *, cross_az_attach: bool = True) -> None:
         self._http = http
+        self._cross_az_attach = cross_az_attach
 
     # --- volumes ---------------------------------------------------------------------------
 
@@ -61,15 +62,13 @@ class Cinder:
         found = self._volume(reply, volume_id).json()
         return dict(found) if found.get("encryption_key_id") else {}
 
-    def check_attachable(
-        self, volume: Mapping[str, Any], instance_az: str | None, *, cross_az_attach: bool = True
-    ) -> None:
+    def check_attachable(self, volume: Mapping[str, Any], instance_az: str | None) -> None:
         """Raises InvalidVolume when the volume cannot be attached to a server in that availability zone."""
         if volume["status"] not in ("available", "in-use", "reserved", "downloading"):
             raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is {volume['status']}")
         if volume["attach_status"] == "attached" and not volume["multiattach"]:
             raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is already attached")
-        if not cross_az_attach and instance_az and volume["availability_zone"] != instance_az:
+        if not self._cross_az_attach and instance_az and volume["availability_zone"] != instance_az:
             raise exceptions.InvalidVolume(
                 reason=f"volume {volume['id']} is in availability zone {volume['availability_zone']}, "
                 f"the server in {instance_az}"
