@@ -265,7 +265,7 @@ def _check_source(call: Call[Services], device: devices.Device, wish: Wish) -> N
         except exceptions.NovaException:
             raise exceptions.InvalidBDMImage(id=device["image_id"]) from None
     elif device["volume_id"]:
-        _check_volume(call, device)
+        _check_volume(call, device, wish.zone.name or call.services.conf.default_schedule_zone)
     elif device["snapshot_id"]:
         try:
             snapshot = clients.cinder.snapshot_show(call.context, device["snapshot_id"])
@@ -274,7 +274,7 @@ def _check_source(call: Call[Services], device: devices.Device, wish: Wish) -> N
         device["volume_size"] = device["volume_size"] or snapshot["size"]
 
 
-def _check_volume(call: Call[Services], device: devices.Device) -> None:
+def _check_volume(call: Call[Services], device: devices.Device, zone: str | None) -> None:
     volume_id = device["volume_id"]
     try:
         volume = call.services.clients.cinder.volume_show(call.context, volume_id)
@@ -282,7 +282,7 @@ def _check_volume(call: Call[Services], device: devices.Device) -> None:
         raise exceptions.InvalidBDMVolume(id=volume_id) from None
     if volume["multiattach"] and call.version < _MULTIATTACH_SINCE:
         raise exceptions.MultiattachNotSupportedOldMicroversion()
-    call.services.clients.cinder.check_attachable(volume, None)
+    call.services.clients.cinder.check_attachable(volume, zone)
     device["volume_size"] = volume["size"]
 
 
