@@ -48,9 +48,15 @@ class StandIn:
         return ["qemu64", "Nehalem", "Skylake-Client"]
 
     def baselineCPU(self, xmls, flags):
-        flags = {"Nehalem": ["sse4.2"], "Skylake-Client": ["sse4.2", "avx2", "aes"], "qemu64": ["sse2"]}
-        model = ET.fromstring(xmls[0]).findtext("model")
-        return f"<cpu>{''.join(f'<feature name={name!r}/>' for name in flags[model])}</cpu>"
+        implied = {
+            "EPYC": ["aes"],
+            "Nehalem": ["sse4.2"],
+            "Skylake-Client": ["sse4.2", "avx2", "aes"],
+            "qemu64": ["sse2"],
+        }
+        given = ET.fromstring(xmls[0])
+        names = [*implied[given.findtext("model")], *(each.get("name") for each in given.iterfind("feature"))]
+        return f"<cpu>{''.join(f'<feature name={name!r}/>' for name in names)}</cpu>"
 
 
 @pytest.fixture

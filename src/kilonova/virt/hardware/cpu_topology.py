@@ -1,7 +1,7 @@
 """Sockets, cores and threads of a guest.
 
-Flavor (`hw:cpu_sockets` ...) and image (`hw_cpu_sockets` ...) may each name preferences and maxima; the flavor's
-maxima bound what the image may ask for.
+Flavor (`hw:cpu_sockets` ...) and image (`hw_cpu_sockets` ...) may each name preferences and maxima. The image's
+preferences win, within the flavor's maxima.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ Parts = Mapping[str, int]
 def best_topology(vcpus: int, extra_specs: Mapping[str, str], properties: Mapping[str, Any]) -> Topology:
     """The topology with exactly `vcpus` within the maxima that meets most of the preferences.
 
-    Among equals, more sockets win: it is the layout that fits most hosts. Raises ImageVCPULimitsRangeExceeded,
-    ImageVCPUTopologyRangeExceeded, ImageVCPULimitsRangeImpossible.
+    Among equals few threads win, then many sockets. Raises ImageVCPULimitsRangeExceeded,
+    ImageVCPUTopologyRangeExceeded, ImageVCPULimitsRangeImpossible, and InvalidRequest for a flavor's value that is no
+    number.
     """
     maxima = _maxima(extra_specs, properties)
     preferred = _preferences(extra_specs, properties, maxima)
@@ -40,7 +41,7 @@ def best_topology(vcpus: int, extra_specs: Mapping[str, str], properties: Mappin
 
     def rank(topology: Topology) -> tuple[int, int, int]:
         met = sum(1 for part in _PARTS if preferred[part] and getattr(topology, part) == preferred[part])
-        return met, topology.sockets, topology.cores
+        return met, topology.sockets * topology.cores, topology.sockets
 
     return max(candidates, key=rank)
 
@@ -56,7 +57,10 @@ def _candidates(vcpus: int, maxima: Parts) -> Iterator[Topology]:
 
 
 def _flavor(extra_specs: Mapping[str, str], prefix: str) -> dict[str, int]:
-    return {part: int(extra_specs.get(f"hw:cpu_{prefix}{part}", 0)) for part in _PARTS}
+    try:
+        return {part: int(extra_specs.get(f"hw:cpu_{prefix}{part}", 0)) for part in _PARTS}
+    except ValueError as failure:
+        raise exceptions.InvalidRequest(f"A flavor's processor topology must be numbers: {failure}") from failure
 
 
 def _image(properties: Mapping[str, Any], prefix: str) -> dict[str, int]:
@@ -79,5 +83,8 @@ def _preferences(extra_specs: Mapping[str, str], properties: Mapping[str, Any], 
         raise exceptions.ImageVCPUTopologyRangeExceeded(
             **{f"image_{part}": image[part] for part in _PARTS}, **{f"max_{part}": maxima[part] for part in _PARTS}
         )
-    # A preference of the flavor's stands as a whole: mixing the two would mean a topology nobody asked for.
-    return flavor if any(flavor.values()) else image
+    if any(image.values()):
+        # Preferences stand as a whole: mixing the two would mean a topology nobody asked for.
+        return image
+    # The operator's own limits win over the operator's preferences, whole again.
+    return flavor if all(flavor[part] <= maxima[part] for part in _PARTS) else dict.fromkeys(_PARTS, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -19,13 +19,14 @@ from kilonova.virt.libvirt import cpu, machine, network
 from kilonova.virt.libvirt.config.element import parse
 from kilonova.virt.libvirt.connection import Connection
 from kilonova.virt.libvirt.paths import Layout
-from kilonova.virt.libvirt.storage import free_space
+from kilonova.virt.libvirt.storage import disk_space
 
 LOG = log.getLogger(__name__)
 
 _GIB = 1024**3
 _KIB_PER_MIB = 1024
 _MODES = {"hvm": "hvm", "exe": "exe", "linux": "xen", "xen": "xen"}
+SOUND_MODELS = ("ac97", "es1370", "ich6", "ich9", "pcspk", "sb16", "usb")
 _PROBED_MACHINES = {"x86_64": ("pc", "q35"), "i686": ("pc", "q35"), "aarch64": ("virt",), "armv7l": ("virt",)}
 """Machine types whose devices are published; the rest of a long list adds nothing to them."""
 
@@ -42,7 +43,7 @@ class HostFacts:
 
     def resources(self) -> NodeResources:
         connection = self._connection.get()
-        total, free = free_space(self._layout.instances)
+        space = disk_space(self._layout.instances)
         domains = connection.listAllDomains()
         return NodeResources(
             hostname=connection.getHostname(),
@@ -50,18 +51,18 @@ class HostFacts:
             hypervisor_version=self._connection.versions[1],
             vcpus=self.vcpus(),
             memory_mb=self.memory_mb(),
-            local_gb=total // _GIB,
+            local_gb=space.total // _GIB,
             vcpus_used=sum(_vcpus(domain) for domain in domains),
             memory_mb_used=used_memory_mb(),
-            local_gb_used=(total - free) // _GIB,
-            disk_available_least=(free - sum(_promised(domain) for domain in domains)) // _GIB,
-            cpu_info=json.dumps(cpu_info(self._connection.capabilities)),
+            local_gb_used=space.used // _GIB,
+            disk_available_least=(space.free - sum(_promised(domain) for domain in domains)) // _GIB,
+            cpu_info=json.dumps(cpu_info(self._connection.capabilities, self._connection.host_features)),
             supported_instances=supported_instances(self._connection.capabilities),
         )
 
     def inventory(self) -> dict[str, Inventory]:
         """Resource classes whose total is zero are left out: Placement refuses them."""
-        disk = free_space(self._layout.instances)[0] // _GIB
+        disk = disk_space(self._layout.instances).total // _GIB
         totals = {"VCPU": self.vcpus(), "MEMORY_MB": self.memory_mb(), "DISK_GB": disk}
         return {name: Inventory(total=total, max_unit=total) for name, total in totals.items() if total > 0}
 
@@ -81,6 +82,7 @@ class HostFacts:
         arch = cpu.host_arch(self._connection.capabilities)
         found = self._processors.traits() | {f"HW_ARCH_{arch.upper()}", "COMPUTE_NET_VIRTIO_PACKED"}
         found |= {f"COMPUTE_NET_VIF_MODEL_{_trait(model)}" for model in self._vif_models()}
+        found |= {f"COMPUTE_SOUND_MODEL_{_trait(model)}" for model in SOUND_MODELS}
         found |= {f"COMPUTE_ARCH_{guest.upper()}" for guest in self._native_architectures(arch)}
         if hyperthreading(self._connection.capabilities):
             found.add("HW_CPU_HYPERTHREADING")
@@ -119,7 +121,7 @@ def hyperthreading(capabilities: ET.Element) -> bool:
     return any("," in each or "-" in each for each in siblings)
 
 
-def cpu_info(capabilities: ET.Element) -> dict[str, Any]:
+def cpu_info(capabilities: ET.Element, features: Iterable[str]) -> dict[str, Any]:
     """The host's processor as the scheduler and the API's hypervisor pages show it."""
     found = capabilities.find("host/cpu")
     processor = found if found is not None else ET.Element("cpu")
@@ -131,7 +133,7 @@ def cpu_info(capabilities: ET.Element) -> dict[str, Any]:
         "model": processor.findtext("model"),
         "vendor": processor.findtext("vendor"),
         "topology": {"cells": cells, **{part: int(shape.get(part, 1)) for part in ("sockets", "cores", "threads")}},
-        "features": sorted(each.get("name", "") for each in processor.iterfind("feature")),
+        "features": sorted(features),
     }
     physical = processor.find("maxphysaddr")
     if physical is not None:

@@ -142,6 +142,23 @@ class Connection:
         """What the host is, as libvirt saw it first."""
         return parse(self.get().getCapabilities())
 
+    @functools.cached_property
+    def host_features(self) -> frozenset[str]:
+        """Every flag of the host's processor, those its model implies included."""
+        described = self.capabilities.find("host/cpu")
+        return self.cpu_features(described) if described is not None else frozenset()
+
+    def cpu_features(self, cpu: ET.Element) -> frozenset[str]:
+        """All flags of a described processor (its own where libvirt cannot say which its model implies)."""
+        flags = libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
+        try:
+            expanded = parse(self.get().baselineCPU([ET.tostring(cpu, encoding="unicode")], flags))
+        except libvirt.libvirtError as failure:
+            LOG.info("libvirt does not say which flags %s has: %s", cpu.findtext("model"), failure)
+            expanded = cpu
+        found = expanded.iterfind("feature")
+        return frozenset(each.get("name", "") for each in found if each.get("policy") != "disable")
+
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> ET.Element:
         """What the hypervisor can do for a machine type. Raises Invalid where it has none such."""
         key = (arch, machine, virt_type)

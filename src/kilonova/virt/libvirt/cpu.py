@@ -6,18 +6,14 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-import libvirt
 import os_traits
 from oslo_config import cfg
-from oslo_log import log
 
 from kilonova.contract import exceptions, objects
 from kilonova.virt.hardware.cpu_topology import Topology
 from kilonova.virt.libvirt.config.domain import Cpu, CpuTune
-from kilonova.virt.libvirt.config.element import parse
+from kilonova.virt.libvirt.config.element import element
 from kilonova.virt.libvirt.connection import Connection
-
-LOG = log.getLogger(__name__)
 
 _DEFAULT_MODEL = {"x86_64": "qemu64", "i686": "qemu32"}
 """What QEMU gives a guest whose domain names no model."""
@@ -99,11 +95,11 @@ class Processors:
     def traits(self) -> set[str]:
         """What guests get, so that flavors can ask for it."""
         if self.mode is None:
-            flags = self._flags_of(_DEFAULT_MODEL.get(host_arch(self._connection.capabilities), ""))
+            flags = set(self._flags_of(_DEFAULT_MODEL.get(host_arch(self._connection.capabilities), "")))
         elif self.mode == "custom":
-            flags = set().union(*(self._flags_of(model) for model in self._known_models()))
+            flags = set[str]().union(*(self._flags_of(model) for model in self._known_models()))
         else:
-            flags = {feature.get("name", "") for feature in self._connection.capabilities.iterfind("host/cpu/feature")}
+            flags = set(self._connection.host_features)
         for flag, policy in split_flags(self._conf.cpu_model_extra_flags).items():
             (flags.add if policy == "require" else flags.discard)(flag)
         return traits_of_flags(flags)
@@ -130,18 +126,11 @@ class Processors:
         return tuple(spelled[model.lower()] for model in self._conf.cpu_models)
 
     @functools.cache  # noqa: B019 - one per agent
-    def _flags_of(self, model: str) -> set[str]:
+    def _flags_of(self, model: str) -> frozenset[str]:
         if not model:
-            return set()
+            return frozenset()
         arch = host_arch(self._connection.capabilities)
-        described = f"<cpu><arch>{arch}</arch><model>{model}</model></cpu>"
-        try:
-            xml = self._connection.get().baselineCPU([described], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES)
-        except libvirt.libvirtError as failure:
-            LOG.info("libvirt does not say which flags %s has: %s", model, failure)
-            return set()
-        features = parse(xml).iterfind("feature")
-        return {feature.get("name", "") for feature in features if feature.get("policy") != "disable"}
+        return self._connection.cpu_features(element("cpu", element("arch", text=arch), element("model", text=model)))
 
 
 def host_arch(capabilities: ET.Element) -> str:

@@ -52,8 +52,3 @@ def last_bytes(path: str, count: int) -> tuple[bytes, int]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - count))
         return file.read(count), max(0, size - count)
-
-
-@context.entrypoint
-def change_owner(path: str, uid: int, gid: int) -> None:
-    os.chown(path, uid, gid)

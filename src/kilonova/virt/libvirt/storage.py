@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 from oslo_config import cfg
@@ -187,16 +187,21 @@ def make_filesystem(path: Path, filesystem: str, label: str | None) -> None:
         raise exceptions.InvalidDiskInfo(reason=f"No {filesystem} file system could be made: {failure}") from failure
 
 
-def free_space(path: Path) -> tuple[int, int]:
-    """(total, free) bytes of the file system that holds `path` or will hold it."""
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """Of a file system, in bytes. `free` is what is left for us: less than total - used where some is set aside."""
+
+    total: int
+    used: int
+    free: int
+
+
+def disk_space(path: Path) -> Space:
+    """Of the file system that holds `path` or will hold it."""
     existing = next(each for each in (path, *path.parents) if each.exists())
     numbers = os.statvfs(existing)
-    return numbers.f_frsize * numbers.f_blocks, numbers.f_frsize * numbers.f_bavail
-
-
-def promised(paths: Iterable[tuple[Path, int]]) -> int:
-    """Bytes that disks may still grow by: (path, virtual size) of each."""
-    return sum(max(0, size - path.stat().st_blocks * 512) for path, size in paths if path.exists())
+    unit = numbers.f_frsize
+    return Space(unit * numbers.f_blocks, unit * (numbers.f_blocks - numbers.f_bfree), unit * numbers.f_bavail)
 
 
 def _recorded(files: InstanceFiles) -> dict[str, str]:
