@@ -94,7 +94,7 @@ class Cloud:
             plan += service.steps()
         if self.choice.compute and site.settings.first_server:
             needs = ("compute data", "glance data", "neutron data", "hosts")
-            plan.append(Step("first server", FirstServer(site).boot, needs, site.log / "compute.log"))
+            plan.append(Step("first server", FirstServer(site).boot, needs, services[-1].log))
         present = {step.name for step in plan}
         extra = self.extra_needs(present)
         return [

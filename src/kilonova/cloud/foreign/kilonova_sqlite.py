@@ -1,41 +1,36 @@
 """SQLAlchemy engine plug-in with which a threaded service can live on SQLite.
 
-Chosen in the URL: `sqlite:////path/file.db?plugin=kilonova_sqlite`. Readers do not block the writer (WAL), a writer
-waits for its turn (busy timeout), and each transaction takes the write lock at its beginning: a deferred one that
-reads first and writes later fails at once when somebody else has written in between, however long the timeout.
-With `&begin=deferred` no lock is taken: for connections that only read. The same holds for a second transaction that a
-thread opens inside its own: Placement reads generations that way in the middle of a claim, and would wait for itself.
+Chosen in the URL: `sqlite:////path/file.db?plugin=kilonova_sqlite`. Readers do not block the writer (WAL), and a writer
+waits for its turn (busy timeout). A transaction begins as a reader and takes the write lock with its first statement
+that writes, or reads `FOR UPDATE`; what it has read until then may be older than what it finds from then on, as with
+READ COMMITTED elsewhere.
+
+SQLite's own ways do not serve: a deferred transaction that reads first and writes later fails at once when somebody
+else has written in between, whatever the timeout; and one that takes the lock at its beginning makes every reader wait
+for a writer that may itself be waiting for that reader's thread.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.engine import URL, CreateEnginePlugin, Engine
 
-WRITING = threading.local()
-"""`connections`: those of this thread that hold the write lock."""
-
 PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=OFF")
+READING = ("SELECT", "PRAGMA", "EXPLAIN")
+BEGUN, WRITING = "kilonova_begun", "kilonova_writing"
 
 
 class Plugin(CreateEnginePlugin):
-    def __init__(self, url: URL, kwargs: dict[str, Any]) -> None:
-        super().__init__(url, kwargs)
-        self.reads_only = url.query.get("begin") == "deferred"
-
     def update_url(self, url: URL) -> URL:
-        return url.difference_update_query(["begin"])
+        return url
 
     def engine_created(self, engine: Engine) -> None:
         event.listen(engine, "connect", connected)
-        if not self.reads_only:
-            event.listen(engine, "before_cursor_execute", immediate, retval=True)
-            event.listen(engine, "commit", ended)
-            event.listen(engine, "rollback", ended)
-            event.listen(engine, "checkin", returned)
+        event.listen(engine, "before_cursor_execute", before_execute)
+        for moment in ("commit", "rollback"):
+            event.listen(engine, moment, ended)
 
 
 def connected(connection: Any, record: Any) -> None:
@@ -45,21 +40,22 @@ def connected(connection: Any, record: Any) -> None:
     cursor.close()
 
 
-def immediate(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> tuple[str, Any]:
-    if statement != "BEGIN" or writing():
-        return statement, parameters
-    writing().add(id(conn.connection.dbapi_connection))
-    return "BEGIN IMMEDIATE", parameters
+def before_execute(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
+    if statement == "BEGIN":
+        conn.info[BEGUN], conn.info[WRITING] = True, False
+    elif conn.info.get(BEGUN) and not conn.info[WRITING] and needs_lock(statement, context):
+        cursor.execute("COMMIT")
+        cursor.execute("BEGIN IMMEDIATE")
+        conn.info[WRITING] = True
 
 
-def writing() -> set[int]:
-    found: set[int] = WRITING.__dict__.setdefault("connections", set())
-    return found
+def needs_lock(statement: str, context: Any) -> bool:
+    """Whether a statement writes. A SAVEPOINT counts: what it would protect has to begin after the lock."""
+    if not statement.lstrip().upper().startswith(READING):
+        return True
+    compiled = getattr(context, "compiled", None)
+    return getattr(getattr(compiled, "statement", None), "_for_update_arg", None) is not None
 
 
 def ended(conn: Any) -> None:
-    writing().discard(id(conn.connection.dbapi_connection))
-
-
-def returned(connection: Any, record: Any) -> None:
-    writing().discard(id(connection))
+    conn.info[BEGUN] = False

@@ -52,6 +52,11 @@ class Compute(Service):
         return Path(sys.executable).parent
 
     @property
+    def log(self) -> Path:
+        """Where a build that fails says why."""
+        return self.site.log / (f"nova-compute-{next(iter(self.hosts()))}.log" if self.site.bus else "kilonova.log")
+
+    @property
     def conf(self) -> Path:
         return self.folder / "nova.conf"
 

@@ -58,7 +58,7 @@ class Neutron(Service):
                     "rpc_response_timeout": 10,
                     "global_physnet_mtu": 1500,
                 },
-                "database": self.database("neutron") | self.readers(),
+                "database": self.database("neutron"),
                 "keystone_authtoken": authtoken(self.site, "neutron", "network"),
                 "nova": keystone_auth(self.site, "neutron"),
                 "placement": keystone_auth(self.site, "neutron"),
@@ -67,12 +67,6 @@ class Neutron(Service):
                 "quotas": {f"quota_{kind}": -1 for kind in UNLIMITED},
             },
         )
-
-    def readers(self) -> dict[str, Any]:
-        """On SQLite readers have connections of their own, that take no lock: they never wait for the writer."""
-        if self.site.full:
-            return {}
-        return {"slave_connection": f"{self.site.database('neutron')}&begin=deferred"}
 
     def ovn_sections(self) -> dict[str, dict[str, Any]]:
         ovn = Ovn(self.site, self.supervisor)
