@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kilonova.cmd import contract_wire
+from kilonova.cmd import contract_cli, contract_wire
 from kilonova.contract import microversions, nouns, ops, policies, states, surface
 from kilonova.contract.cards import Errors, Guard, Op, Route
 from kilonova.contract.fields import Invalid
@@ -147,6 +147,7 @@ EXPORTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "rpc": contract_wire.export_rpc,
     "exceptions": contract_wire.export_exceptions,
     "options": contract_wire.export_options,
+    "cli": contract_cli.export_cli,
 }
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kilonova.cmd.manage.actions import Action
 
 NOT_BUILT = {
-    "db": ("online_data_migrations", "ironic_compute_node_move"),
+    "db": ("ironic_compute_node_move",),
     "placement": ("heal_allocations", "sync_aggregates", "audit"),
     "volume_attachment": ("show", "refresh", "get_connector"),
     "libvirt": ("get_machine_type", "update_machine_type", "list_unset_machine_type"),
@@ -37,10 +37,10 @@ _HELP = {
 
 def every_action() -> Iterator[Action]:
     """Every action."""
-    from kilonova.cmd.manage import archive, cell_hosts, cell_instances, cell_setup, cells, schema
+    from kilonova.cmd.manage import archive, cell_hosts, cell_instances, cell_setup, cells, online, schema
     from kilonova.cmd.manage.actions import not_built
 
-    for module in (schema, archive, cell_setup, cells, cell_hosts, cell_instances):
+    for module in (schema, archive, online, cell_setup, cells, cell_hosts, cell_instances):
         yield from module.ACTIONS
     for category, names in NOT_BUILT.items():
         for name in names:

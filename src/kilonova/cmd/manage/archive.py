@@ -188,6 +188,7 @@ ACTIONS = (
             2: "--max_rows is out of bounds",
             3: "the API database does not answer",
             4: "--before is no time",
+            255: "something unforeseen happened",
         },
     ),
     Action(

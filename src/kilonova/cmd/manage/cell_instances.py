@@ -120,7 +120,12 @@ ACTIONS = (
             argument("--max-count", metavar="<max_count>", help="Stop after so many; the next run goes on from there."),
             switch("--reset", dest="reset_marker", help="Begin at the first server again."),
         ),
-        {0: "all are mapped", 1: "there are more: run it again; or no such cell", 127: "--max-count is no number"},
+        {
+            0: "all are mapped",
+            1: "there are more: run it again; or no such cell",
+            127: "--max-count is no number",
+            255: "something unforeseen happened",
+        },
     ),
     Action(
         "cell_v2",

@@ -61,7 +61,7 @@ _VERSION = argument("version", nargs="?", help="The revision to go to. Default: 
 _SYNC_CODES = {0: "the tables are at the revision", 1: "they are not; the message says why"}
 
 ACTIONS = (
-    Action("api_db", "sync", "Create or migrate the tables of the API database.", sync_api, (_VERSION,), _SYNC_CODES),
+    Action("api_db", "sync", "Create or migrate the tables of the API database.", sync_api, (_VERSION,)),
     Action("api_db", "version", "Show the revision of the API database.", version_api),
     Action(
         "db",
