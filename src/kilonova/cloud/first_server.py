@@ -10,7 +10,7 @@ from typing import Any
 
 from kilonova.cloud.commands import ok, run
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.rest import Rest, RestError
+from kilonova.cloud.rest import Rest, RestError, poll
 from kilonova.cloud.site import Site
 
 NAME = "first"
@@ -40,7 +40,11 @@ class FirstServer:
         """Create it unless it is there, and wait until it is ACTIVE."""
         demo = Rest(self.site, "demo", "demo")
         self.ensure_key(demo)
-        server = self.find(demo) or self.create(demo)
+        server = self.find(demo)
+        if server is not None and server["status"] == "ERROR":
+            self.remove(demo, server["id"])
+            server = None
+        server = server or self.create(demo)
         end = time.monotonic() + within
         while server["status"] != "ACTIVE":
             if server["status"] == "ERROR":
@@ -49,6 +53,11 @@ class FirstServer:
                 raise CloudError(f"the first server is still in {server['status']} after {within:.0f} s")
             time.sleep(0.5)
             server = demo.get(self.url(f"/servers/{server['id']}"), **MICROVERSION)["server"]
+
+    def remove(self, demo: Rest, server: str) -> None:
+        """Away with one that failed, to try again."""
+        demo.call("DELETE", self.url(f"/servers/{server}"))
+        poll("the failed first server is not deleted", lambda: self.find(demo) is None, 60)
 
     def ensure_key(self, demo: Rest) -> None:
         if not self.real:

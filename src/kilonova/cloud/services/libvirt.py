@@ -53,6 +53,8 @@ class Libvirt(Service):
             'security_driver = "none"\n'
             "remember_owner = 0\n"
             'stdio_handler = "logd"\n'
+            # No /dev of each guest's own: in a container it cannot always be made.
+            "namespaces = [ ]\n"
             "max_core = 0\n" + ("" if cgroups_usable() else "cgroup_controllers = [ ]\n")
         )
 
