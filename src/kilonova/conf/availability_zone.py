@@ -11,4 +11,9 @@ OPTIONS: list[cfg.Opt] = [
         help="Availability zone of compute hosts that are in no aggregate with a zone."
         " Users should not ask for it by name.",
     ),
+    cfg.StrOpt(
+        "internal_service_availability_zone",
+        default="internal",
+        help="Availability zone shown for services that are not compute hosts.",
+    ),
 ]

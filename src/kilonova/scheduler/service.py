@@ -14,6 +14,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.cell import host_changes
 from kilonova.db.cells import Cell, CellDown, Cells
+from kilonova.db.heartbeat import Heartbeat
 from kilonova.scheduler import discovery, plugins
 from kilonova.scheduler.destinations import Chooser
 from kilonova.scheduler.explain import Record
@@ -96,12 +97,14 @@ class Service:
         tracks = conf.filter_scheduler.track_instance_changes
         self._handlers = Handlers(self.chooser, self.snapshot, track_instances=tracks)
         self._server = bus.serve("scheduler", host, [self._handlers])
+        self._heartbeat = Heartbeat(cells.own, host, "nova-scheduler", "scheduler", interval=conf.report_interval)
         self._timers = Periodic("scheduler", workers=1)
         interval = conf.scheduler.discover_hosts_in_cells_interval
         if interval >= 0:
             self._timers.every(float(interval or 60), lambda: discovery.discover(cells), name="discover_hosts")
 
     def start(self) -> None:
+        self._heartbeat.start()
         if self._timers.timers:
             self._timers.start()
         self._server.start()
@@ -110,6 +113,7 @@ class Service:
         """No new request is taken; those in progress end."""
         self._timers.stop()
         self._server.stop()
+        self._heartbeat.stop()
 
     def wait(self) -> None:
         self._server.wait()
