@@ -231,9 +231,7 @@ def _changed_values(change: Change, now: int) -> dict[str, Any]:
     }
     if change.wake_at is not None:
         values["wake_at"] = sa.case((F.wake_at == _WOKEN, _WOKEN), else_=change.wake_at)
-    if change.frame is not None:
-        values["frame"] = msgspec.json.encode(change.frame).decode()
-    for name in ("reason", "code_version"):
+    for name in ("frame", "reason", "code_version"):
         if getattr(change, name) is not None:
             values[name] = getattr(change, name)
     ended = change.state in (State.DONE, State.UNWOUND)

@@ -78,7 +78,8 @@ class Engine:
             self._write(run, State.STUCK, lease.row.position, event, reason=str(exc), release=True)
             return State.STUCK
         if lease.row.state is State.OFFERED:
-            self._write(run, State.RUNNING, flow.stages[0].name, version=flow.version)
+            # Nothing has happened yet that would be worth a write.
+            run.moved(State.RUNNING, flow.stages[0].name)
         while self._move(flow, run):
             if self._between is not None:
                 self._between(run)
@@ -244,8 +245,8 @@ class Engine:
         reason: str | None = None,
         release: bool = False,
         within: Callable[[Any], None] | None = None,
-        version: int | None = None,
     ) -> None:
+        version = self.flows[run.row.op].version
         events = () if event is None else (event,)
 
         def change(tx: Any) -> Change:

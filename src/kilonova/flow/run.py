@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from kilonova.base import clock
 from kilonova.flow.store import Change, EventKind, FlowEvent, FlowRow, FlowStore, LeaseLost, NewFlow, State
@@ -42,7 +43,8 @@ class Run:
     def __init__(self, lease: Lease, world: Any, secrets: Mapping[str, Any], worker: str) -> None:
         self.lease = lease
         self.row = lease.row
-        self.frame: dict[str, Any] = copy.deepcopy(lease.row.frame)
+        self._stored = msgspec.json.encode(lease.row.frame)
+        self.frame: dict[str, Any] = lease.row.frame
         self.secrets = dict(secrets)
         self.world = world
         self.worker = worker
@@ -50,7 +52,6 @@ class Run:
         self.tx: Any = None
         self.children: list[NewFlow] = []
         self.drop_sealed = False
-        self._stored = copy.deepcopy(self.frame)
 
     @property
     def subject_id(self) -> str:
@@ -96,16 +97,18 @@ class Run:
 
     # For the engine.
 
-    def changed_frame(self) -> dict[str, Any] | None:
-        return self.frame if self.frame != self._stored else None
+    def changed_frame(self) -> str | None:
+        """The frame as JSON when it is not as stored."""
+        present = msgspec.json.encode(self.frame)
+        return None if present == self._stored else present.decode()
 
     def begin_again(self) -> None:
         """Forget what an atomic step left in memory before its transaction is repeated."""
-        self.frame = copy.deepcopy(self._stored)
+        self.frame = msgspec.json.decode(self._stored)
         self.children.clear()
 
     def stored(self) -> None:
-        self._stored = copy.deepcopy(self.frame)
+        self._stored = msgspec.json.encode(self.frame)
 
     def event(self, kind: EventKind, detail: str | None = None, duration: float | None = None) -> FlowEvent:
         return FlowEvent(

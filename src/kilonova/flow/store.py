@@ -129,7 +129,7 @@ class FlowEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What a worker writes at a step's end. Fields left None stay; `release` hands the lease back.
+    """What a worker writes at a step's end. Fields left None stay; `frame` is JSON; `release` hands the lease back.
 
     A signal that came while the worker ran wins over `wake_at`: the flow is then due at once.
     """
@@ -138,7 +138,7 @@ class Change:
     position: str | None
     wake_at: int | None = None
     tries: int = 0
-    frame: Mapping[str, Any] | None = None
+    frame: str | None = None
     reason: str | None = None
     release: bool = False
     drop_sealed: bool = False

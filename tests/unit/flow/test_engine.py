@@ -168,7 +168,7 @@ def test_a_worker_without_lease_writes_nothing(table: FlowTable) -> None:
     with pytest.raises(LeaseLost):
         Engine({"three": three()}, world, SEAL, "me").run(Lease(table, row, time.monotonic() + 60))
     after = table.get(new.id)
-    assert (after.lease_owner, after.position, after.frame) == ("other", "a", {"n": 1})
+    assert (after.lease_owner, after.position, after.frame) == ("other", None, {"n": 1})
 
 
 def test_guard_stops_a_worker_whose_lease_ran_out(table: FlowTable) -> None:

@@ -32,8 +32,30 @@ class UserDeletedError(Exception):
 # All servers of one request, in the API database.
 
 
-def accept(run: Run) -> None:
-    """Which of the servers are still wanted."""
+def choose(run: Run) -> None:
+    """Hosts with claims in Placement, and alternates, for all servers at once that are still wanted."""
+    if "servers" not in run.frame:
+        _count_in(run)
+    if run.frame.get("choosing"):
+        # An earlier try may have claimed before it was lost.
+        _release_all(run)
+    run.frame["choosing"] = True
+    run.checkpoint()
+    spec = unpack(run.frame["request_specs"][0])
+    spec.num_instances = len(run.frame["servers"])
+    run.guard()
+    chosen = run.world.scheduler.select_destinations(
+        context(run),
+        spec_obj=spec,
+        instance_uuids=run.frame["servers"],
+        return_objects=True,
+        return_alternates=True,
+    )
+    run.frame["hosts"] = dict(zip(run.frame["servers"], pack(chosen), strict=True))
+    del run.frame["choosing"]
+
+
+def _count_in(run: Run) -> None:
     if reason := run.frame.get("given_up"):
         raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)
     uuids = _asked_for(run)
@@ -45,41 +67,14 @@ def accept(run: Run) -> None:
         raise Finish("all servers were deleted before a host was chosen")
 
 
-def choose(run: Run) -> None:
-    """Hosts with claims in Placement, and alternates, for all servers at once."""
-    world: World = run.world
-    ctxt = context(run)
-    if run.frame.get("choosing"):
-        # An earlier try may have claimed before it was lost.
-        release_all(run)
-    run.frame["choosing"] = True
-    run.checkpoint()
-    spec = unpack(run.frame["request_specs"][0])
-    spec.num_instances = len(run.frame["servers"])
-    run.guard()
-    chosen = world.scheduler.select_destinations(
-        ctxt,
-        spec_obj=spec,
-        instance_uuids=run.frame["servers"],
-        return_objects=True,
-        return_alternates=True,
-    )
-    run.frame["hosts"] = dict(zip(run.frame["servers"], pack(chosen), strict=True))
-    del run.frame["choosing"]
-
-
-def release_all(run: Run) -> None:
-    for uuid in run.frame["servers"]:
+def _release_all(run: Run) -> None:
+    for uuid in run.frame.get("servers", ()):
         resources.release_allocations(run.world, context(run), uuid)
 
 
-def check_quota(run: Run) -> None:
-    """Requests that raced past the API's check are caught here."""
-    quota.recheck(run.world, context(run), unpack(run.frame["request_specs"][0]), len(run.frame["servers"]))
-
-
 def fan_out(run: Run) -> None:
-    """From here each server goes its own way."""
+    """From here each server goes its own way. Requests that raced past the API's quota check are caught here."""
+    quota.recheck(run.world, context(run), unpack(run.frame["request_specs"][0]), len(run.frame["servers"]))
     specs = {spec["nova_object.data"]["instance_uuid"]: spec for spec in run.frame["request_specs"]}
     shared = {
         name: run.frame[name] for name in ("context", "image", "requested_networks", "block_device_mapping", "tags")
@@ -100,7 +95,8 @@ def fan_out(run: Run) -> None:
 
 
 def bury_all(run: Run) -> None:
-    """No hosts: each server's record goes to cell0 with the explanation."""
+    """No hosts: nothing claimed, and each server's record in cell0 with the explanation."""
+    _release_all(run)
     for uuid in _asked_for(run):
         _bury(run, uuid)
 
@@ -112,19 +108,14 @@ def _asked_for(run: Run) -> list[str]:
 # One server, in the API database.
 
 
-def locate(run: Run) -> None:
-    """The cell of the chosen host."""
-    cell = unpack(run.frame["hosts"][0]).cell_uuid
-    run.world.place(cell)
-    run.frame["cell"] = cell
-
-
 def record(run: Run) -> None:
-    """The server's record in its cell, not visible to its user yet."""
+    """The server's record in the cell of the chosen host, not visible to its user yet."""
     asked = run.world.api.query(build_requests.build_request_get, run.subject_id)
     if asked is None:
         raise UserDeletedError(run.subject_id)
     chosen = unpack(run.frame["hosts"][0])
+    run.world.place(chosen.cell_uuid)
+    run.frame["cell"] = chosen.cell_uuid
     zone = chosen.get("availability_zone") or run.world.conf.default_availability_zone
     _place(run).database.run(records.create, context(run), records.server_of(asked), zone, *_parts(run))
 
@@ -252,16 +243,13 @@ SHORTLY = Retry(on=(Exception,), but=(UserDeletedError, exceptions.BuildAbortExc
 
 BATCH = flow(
     offers.BUILD_BATCH,
-    step(accept, undo=bury_all),
-    step(choose, undo=release_all, retry=PATIENT),
-    step(check_quota),
+    step(choose, undo=bury_all, retry=PATIENT),
     step(fan_out),
 )
 
 FLOW = flow(
     offers.BUILD,
-    step(locate, undo=give_up),
-    step(record, retry=SHORTLY),
+    step(record, undo=give_up, retry=SHORTLY),
     step(commit, atomic=True),
     step(send, undo=clean, retry=SHORTLY),
     rest(watch, retry=SHORTLY),
