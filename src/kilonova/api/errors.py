@@ -1,5 +1,6 @@
 """Which exceptions a client sees, and as what."""
 
+from kilonova.clients.http import ServiceUnavailable
 from kilonova.contract.exceptions import NovaException
 
 _UNSEEN = 500
@@ -9,4 +10,6 @@ def seen(error: Exception) -> tuple[int, str] | None:
     """The code and message of an error that is the client's business; None for a fault of the service."""
     if isinstance(error, NovaException) and error.code < _UNSEEN:
         return error.code, error.format_message()
+    if isinstance(error, ServiceUnavailable):
+        return 503, f"The service {error.service} does not answer; try again later."
     return None

@@ -14,7 +14,7 @@ from kilonova.flow.seal import Seal
 
 if TYPE_CHECKING:
     from kilonova.wire.rpc.bus import Bus
-    from kilonova.wire.rpc.clients import ComputeClient, ComputeTaskClient
+    from kilonova.wire.rpc.clients import ComputeClient, ComputeTaskClient, SchedulerClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,9 @@ class Services:
         from kilonova.wire.rpc.clients import ComputeTaskClient
 
         return ComputeTaskClient(self.bus)
+
+    def scheduler(self) -> SchedulerClient:
+        """The schedulers."""
+        from kilonova.wire.rpc.clients import SchedulerClient
+
+        return SchedulerClient(self.bus)

@@ -269,7 +269,7 @@ def _serializer(shape: Shape, version: int) -> Serialize | None:
     if isinstance(shape, Object):
         return _object_serializer(shape, version)
     if isinstance(shape, dict) and shape.get("type") == "array":
-        each = _serializer(shape["items"], version)
+        each = _serializer(shape.get("items"), version)
         return None if each is None else lambda values: [each(value) for value in values]
     return None
 

@@ -17,6 +17,7 @@ from kilonova.api.servers.creation import names, record, resolve
 from kilonova.api.servers.creation.record import Resolved, Server
 from kilonova.api.servers.creation.wish import Wish, read
 from kilonova.api.services import Services
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.ops import build as contract
 from kilonova.db import flows
@@ -289,7 +290,7 @@ def _give_back(call: Call[Services], attachments: Sequence[str]) -> None:
     for attachment_id in attachments:
         try:
             call.services.clients.cinder.attachment_delete(call.context, attachment_id)
-        except exceptions.NovaException:
+        except (exceptions.NovaException, ServiceError):
             # What no record explains is found and removed by reconciliation.
             LOG.exception("attachment %s of a refused server is left behind", attachment_id)
 

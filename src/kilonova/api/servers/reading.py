@@ -11,6 +11,7 @@ import msgspec
 from kilonova.api import hosts
 from kilonova.api.servers import view
 from kilonova.api.services import Services
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import servers as contract
 from kilonova.contract.objects.image_meta_props import ImageMetaProps
@@ -111,7 +112,7 @@ def security_groups(call: Call[Services], records: Sequence[view.Record]) -> dic
 
     try:
         names = call.services.group_names.get(wanted, ask)
-    except exceptions.NovaException as error:
+    except (exceptions.NovaException, ServiceError) as error:
         LOG.warning("security groups of %d ports are not shown: %s", len(wanted), error)
         return {}
     return {uuid: list(dict.fromkeys(n for port in mine for n in names.get(port, []))) for uuid, mine in ports.items()}

@@ -1,0 +1,130 @@
+"""Server groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.api import quota
+from kilonova.api.services import Services
+from kilonova.contract import exceptions
+from kilonova.contract.nouns import server_groups as contract
+from kilonova.db.api import instance_groups, instance_mappings, quotas
+from kilonova.db.engine import Tx
+from kilonova.wire.http.call import Binding, Call
+from kilonova.wire.http.faults import bad_request, forbidden
+
+
+def index(call: Call[Services]) -> dict[str, Any]:
+    own = {"project_id": call.context.project_id}
+    call.authorize(contract.INDEX_POLICY, own)
+    project_id: str | None = call.context.project_id
+    if "all_projects" in call.query and call.context.is_admin:
+        call.authorize(contract.ALL_PROJECTS_POLICY, own)
+        project_id = None
+    limit = min(_number(call, "limit") or call.services.conf.api.max_limit, call.services.conf.api.max_limit)
+    with call.services.cells.api.read() as tx:
+        rows = instance_groups.instance_group_list(tx, project_id, limit=limit, offset=_number(call, "offset") or 0)
+        living = _living(tx, rows)
+    return {"server_groups": [_view(row, living) for row in rows]}
+
+
+def _number(call: Call[Services], name: str) -> int | None:
+    text = call.last(name)
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise bad_request(f"{name} must be an integer") from None
+    if number < 0:
+        raise bad_request(f"{name} must not be negative")
+    return number
+
+
+def show(call: Call[Services], id: str) -> dict[str, Any]:
+    with call.services.cells.api.read() as tx:
+        row = _group(tx, call, id)
+        living = _living(tx, [row])
+    call.authorize(contract.SHOW_POLICY, {"project_id": row["project_id"]})
+    return {"server_group": _view(row, living)}
+
+
+def create(call: Call[Services]) -> dict[str, Any]:
+    given = call.body["server_group"]
+    call.authorize(contract.CREATE_POLICY, {"project_id": call.context.project_id})
+    policy = given["policy"] if "policy" in given else given["policies"][0]
+    rules = {name: int(value) for name, value in (given.get("rules") or {}).items()}
+    if rules and policy != "anti-affinity":
+        raise bad_request("Only anti-affinity policy supports rules.")
+    values = {"name": given["name"], "project_id": call.context.project_id, "user_id": call.context.user_id}
+    try:
+        row = call.services.cells.api.run(_create, call, values, policy, rules)
+    except exceptions.ServerGroupLimitExceeded:
+        raise forbidden("Quota exceeded, too many server groups.") from None
+    return {"server_group": _view(row, set())}
+
+
+def _create(tx: Tx, call: Call[Services], values: dict[str, Any], policy: str, rules: dict[str, int]) -> dict[str, Any]:
+    _check_quota(tx, call, 1)
+    row = instance_groups.instance_group_create(tx, values, policy, rules)
+    if call.services.conf.quota.recheck_quota:
+        _check_quota(tx, call, 0)
+    return row
+
+
+def _check_quota(tx: Tx, call: Call[Services], delta: int) -> None:
+    """Raises ServerGroupLimitExceeded when ``delta`` more groups are too many for the project or the user in it."""
+    project_id, user_id = call.context.project_id or "", call.context.user_id or ""
+    of_project = quota.limits(tx, call.services.conf, project_id)["server_groups"]
+    of_user = quotas.quota_get_for_user(tx, project_id, user_id).get("server_groups", quota.UNLIMITED)
+    counted = instance_groups.instance_group_count(tx, project_id, user_id)
+    if quota.exceeds(of_project, counted["project"] + delta) or quota.exceeds(of_user, counted["user"] + delta):
+        raise exceptions.ServerGroupLimitExceeded()
+
+
+def delete(call: Call[Services], id: str) -> None:
+    with call.services.cells.api.read() as tx:
+        row = _group(tx, call, id)
+    call.authorize(contract.DELETE_POLICY, {"project_id": row["project_id"]})
+    if not call.services.cells.api.run(instance_groups.instance_group_delete, id):
+        raise exceptions.InstanceGroupNotFound(group_uuid=id)
+
+
+def _group(tx: Tx, call: Call[Services], uuid: str) -> dict[str, Any]:
+    """The group that the caller may know of. Raises InstanceGroupNotFound."""
+    row = instance_groups.instance_group_get(tx, uuid)
+    if row is None or (not call.context.is_admin and row["project_id"] != call.context.project_id):
+        raise exceptions.InstanceGroupNotFound(group_uuid=uuid)
+    return row
+
+
+def _living(tx: Tx, rows: list[dict[str, Any]]) -> set[str]:
+    """Which members of these groups have not been deleted."""
+    members = [uuid for row in rows for uuid in row["members"]]
+    if not members:
+        return set()
+    mappings = instance_mappings.instance_mapping_list(tx, members)
+    return {mapping["instance_uuid"] for mapping in mappings if not mapping["queued_for_delete"]}
+
+
+def _view(row: dict[str, Any], living: set[str]) -> dict[str, Any]:
+    policy = row["policy"]
+    return {
+        "id": row["uuid"],
+        "name": row["name"] or "",
+        "policies": [policy] if policy else [],
+        "policy": policy,
+        "rules": {name: int(value) for name, value in row["rules"].items()},
+        "metadata": {},
+        "members": [uuid for uuid in row["members"] if uuid in living],
+        "project_id": row["project_id"],
+        "user_id": row["user_id"],
+    }
+
+
+ROUTES = [
+    Binding(contract.LIST, index),
+    Binding(contract.CREATE, create),
+    Binding(contract.SHOW, show),
+    Binding(contract.DELETE, delete),
+]
