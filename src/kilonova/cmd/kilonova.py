@@ -9,6 +9,7 @@ import sys
 COMMANDS = {
     "cloud": ("kilonova.cloud.cli", "a cloud on this machine: up, down, status, logs"),
     "flow": ("kilonova.cmd.flow", "what the conductor does with a server, step by step: show, list, abandon, revive"),
+    "tables": ("kilonova.cmd.tables", "our own tables beside Nova's: show, drop"),
     "serve": ("kilonova.cmd.serve", "API, metadata, scheduler, conductor and compute in one process"),
 }
 """Name: (module whose `main(argv)` runs it, one line of help). Imported only when asked for."""

@@ -83,6 +83,13 @@ def pending(database: Database, lineage: Lineage) -> bool:
         return any(_current(connection, line) != line.head for line in (lineage, OWN))
 
 
+def drop_own(database: Database) -> None:
+    """Remove our own tables; Nova's stay as they are."""
+    with _connection(database) as connection:
+        OWN.metadata.drop_all(connection)
+        sa.Table(OWN.version_table, sa.MetaData()).drop(connection, checkfirst=True)
+
+
 def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
     if target is not None and target.isdigit():
         raise MigrationError(f"{target} is a revision of the time before Alembic; give one of {lineage.revisions()}")

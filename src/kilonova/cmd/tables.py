@@ -1,0 +1,83 @@
+"""kilonova tables: our own tables beside Nova's, where they are and how to be rid of them.
+
+Nova runs with them in its databases, but for one tool: its `nova-manage db archive_deleted_rows` stops at tables that
+it does not know. Use ours meanwhile, and drop them when a cloud goes back to Nova for good.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kilonova.flow.store import LIVE, State
+
+if TYPE_CHECKING:
+    from kilonova.db.cells import Cells
+    from kilonova.db.engine import Database
+    from kilonova.db.migrations.sync import Lineage
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    from kilonova import conf as configuration
+    from kilonova.db.cells import Cells
+
+    files = [word for name in arguments.config_file or () for word in ("--config-file", name)]
+    cells = Cells(configuration.load(files, "kilonova tables"))
+    try:
+        run: Callable[[Cells, argparse.Namespace], int] = arguments.run
+        return run(cells, arguments)
+    finally:
+        cells.dispose()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kilonova tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--config-file", action="append", help="default: as for the services")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    show = commands.add_parser("show", help="the revisions of each database")
+    show.set_defaults(run=_show)
+    drop = commands.add_parser(
+        "drop", help="remove our tables from every database; `nova-manage db sync` makes them anew"
+    )
+    drop.add_argument("--force", action="store_true", help="although operations are going on: nobody will finish them")
+    drop.set_defaults(run=_drop)
+    return parser
+
+
+def _databases(cells: Cells) -> Iterator[tuple[str, Database, Lineage]]:
+    from kilonova.db.migrations import sync
+
+    yield "api", cells.api, sync.API
+    for cell in cells.all():
+        yield cell.name or cell.uuid, cell.database, sync.MAIN
+
+
+def _show(cells: Cells, _arguments: argparse.Namespace) -> int:
+    from kilonova.db.migrations import sync
+
+    for name, database, lineage in _databases(cells):
+        ours = sync.version(database, sync.OWN) or "none"
+        print(f"{name}: Nova's tables {sync.version(database, lineage) or 'none'}, ours {ours}")
+    return 0
+
+
+def _drop(cells: Cells, arguments: argparse.Namespace) -> int:
+    from kilonova.db import flows
+    from kilonova.db.migrations import sync
+
+    present = [(name, db) for name, db, _ in _databases(cells) if sync.version(db, sync.OWN) is not None]
+    open_ones = {name: len(db.query(flows.by_state, [*LIVE, State.STUCK])) for name, db in present}
+    if any(open_ones.values()) and not arguments.force:
+        for name, count in open_ones.items():
+            if count:
+                print(f"{name}: {count} operations are not finished (`kilonova flow list`)")
+        print("nothing was dropped; stop the services and finish or abandon these, or use --force")
+        return 1
+    for name, database in present:
+        sync.drop_own(database)
+        print(f"{name}: dropped")
+    return 0
