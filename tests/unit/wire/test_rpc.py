@@ -14,7 +14,7 @@ from oslo_config import cfg
 from kilonova.base import ids
 from kilonova.conf import default_rpc, upgrade_levels
 from kilonova.contract import context, exceptions, objects
-from kilonova.wire.rpc import errors
+from kilonova.wire.rpc import amqp, errors
 from kilonova.wire.rpc.amqp import AmqpTransport
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import BaseClient, ComputeClient, ConductorClient, SchedulerClient
@@ -297,3 +297,12 @@ def test_a_call_waits_for_a_server_that_is_about_to_start() -> None:
     server.wait(5)
     with pytest.raises(errors.RpcTimeout):
         bus.call(user(), Address("compute", "h1"), Message("get_host_uptime", {}, "6.0"), 0.1)
+
+
+def test_a_broker_that_is_away_is_unreachable_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amqp, "CONNECTION_RETRIES", 0)
+    bus = Bus(configuration(), "rabbit://guest:guest@127.0.0.1:1/")
+    with pytest.raises(errors.RpcUnreachable):
+        ComputeClient(bus).stop_instance(user(), instance())
+    with pytest.raises(errors.RpcUnreachable):
+        ComputeClient(bus).get_console_output(user(), instance(), 1)

@@ -20,6 +20,13 @@ from kilonova.wire.rpc.endpoints import Endpoint, Method
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
 
+CONNECTION_RETRIES = 6
+"""Tries to reach a broker that is away before a message is given up; by default 1 + 3 + 5 + ... = 36 seconds.
+
+Nova tries for ever: a request then hangs as long as the broker is down, and its caller cannot put a server's state
+back.
+"""
+
 
 class AmqpTransport(Transport):
     """One broker; connections are made when first needed and shared by all threads."""
@@ -39,31 +46,26 @@ class AmqpTransport(Transport):
         """See Transport."""
         client = self._client(to.topic, message)
         options: dict[str, Any] = {"timeout": timeout} | ({"call_monitor_timeout": monitor} if monitor else {})
-        prepared = client.prepare(server=to.server, version=message.version, **options)
+        prepared = client.prepare(server=to.server, version=message.version, retry=CONNECTION_RETRIES, **options)
         try:
             return prepared.call(context, message.method, **message.args)
-        except messaging.MessagingTimeout as exc:
-            raise errors.RpcTimeout(str(exc)) from None
-        except (messaging.MessageDeliveryFailure, messaging.MessageUndeliverable) as exc:
-            raise errors.RpcUnreachable(str(exc)) from exc
-        except messaging.RemoteError as exc:
-            raise _answered(exc) from None
-        except messaging.RPCDispatcherError as exc:
-            raise errors.RpcUnsupported(str(exc)) from None
         except (exceptions.NovaException, NotImplementedError):
             raise
         except Exception as exc:
-            kind = type(exc).__name__.removesuffix("_Remote")
-            raise errors.RpcRemoteError(kind, str(exc)) from exc
+            raise _failed(exc) from exc
 
     def cast(self, context: RequestContext, to: Address, message: Message) -> None:
         """See Transport."""
         client = self._client(to.topic, message)
-        prepared = client.prepare(server=to.server, version=message.version, fanout=to.fanout or None)
+        prepared = client.prepare(
+            server=to.server, version=message.version, fanout=to.fanout or None, retry=CONNECTION_RETRIES
+        )
         try:
             prepared.cast(context, message.method, **message.args)
-        except (messaging.MessageDeliveryFailure, messaging.MessagingTimeout) as exc:
-            raise errors.RpcUnreachable(str(exc)) from exc
+        except Exception as exc:
+            if _is_lost_connection(exc) or isinstance(exc, messaging.MessagingTimeout):
+                raise errors.RpcUnreachable(str(exc)) from exc
+            raise
 
     def server(self, topic: str, name: str, endpoints: Sequence[Endpoint], decoder: Decoder) -> RpcServer:
         """See Transport."""
@@ -150,6 +152,31 @@ def _answering(method: Method, expects: Callable[[Exception], bool]) -> Callable
             raise
 
     return call
+
+
+def _failed(exc: Exception) -> Exception:
+    """What a failed call means to us."""
+    if isinstance(exc, messaging.MessagingTimeout):
+        return errors.RpcTimeout(str(exc))
+    if isinstance(exc, messaging.RemoteError):
+        return _answered(exc)
+    if isinstance(exc, messaging.RPCDispatcherError):
+        return errors.RpcUnsupported(str(exc))
+    if _is_lost_connection(exc):
+        return errors.RpcUnreachable(str(exc))
+    return errors.RpcRemoteError(type(exc).__name__.removesuffix("_Remote"), str(exc))
+
+
+def _is_lost_connection(exc: Exception) -> bool:
+    """Whether the broker could not be reached: drivers let their libraries' own exceptions through.
+
+    Built-in exceptions of a remote method come back as themselves, with the remote traceback in their text.
+    """
+    if isinstance(exc, messaging.MessageDeliveryFailure | messaging.MessageUndeliverable):
+        return True
+    if "Traceback (most recent call last)" in str(exc):
+        return False
+    return isinstance(exc, OSError) or type(exc).__module__.partition(".")[0] in ("amqp", "kombu")
 
 
 def _answered(exc: Any) -> Exception:
