@@ -60,7 +60,11 @@ class Leases:
         return flow_id in self._held
 
     def renew(self) -> None:
-        """Prolong every lease; those that cannot be prolonged and are about to lapse are cut off."""
+        """Prolong every lease; those that cannot be prolonged and are about to lapse are cut off.
+
+        A database that is away is no fault of the worker: it may write and send nothing more, that is all. A step that
+        is beyond its limit hangs; what is done about that is `on_lapse`'s.
+        """
         with self._lock:
             held = list(self._held.values())
         by_store: dict[str, list[Lease]] = collections.defaultdict(list)
@@ -72,7 +76,8 @@ class Leases:
         for lease in held:
             if not lease.lost and clock.monotonic() > lease.until - self.seconds * 0.1 and self.holds(lease.row.id):
                 lease.lost = True
-                self._on_lapse(lease)
+                hangs = clock.monotonic() - lease.began >= self.step_limit
+                (self._on_lapse if hangs else fence)(lease)
 
     def _renew(self, leases: Sequence[Lease]) -> None:
         asked_at = clock.monotonic()

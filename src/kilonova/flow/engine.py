@@ -112,7 +112,7 @@ class Engine:
         stage = flow.stages[flow.index(run.row.position)]
         run.stage = stage.name
         run.guard()
-        began = clock.monotonic()
+        began = run.lease.began = clock.monotonic()
         if run.row.state is State.UNWINDING:
             return self._undo(flow, stage, run, began)
         try:

@@ -16,7 +16,9 @@ from kilonova.flow.store import Change, EventKind, FlowEvent, FlowRow, FlowStore
 
 @dataclasses.dataclass(eq=False)
 class Lease:
-    """A flow held by this process. `until` is monotonic time and lies before the one that the database knows."""
+    """A flow held by this process. Times are monotonic: `until` lies before the end that the database knows, `began` is
+    when the present stage did.
+    """
 
     store: FlowStore
     row: FlowRow

@@ -138,3 +138,25 @@ def test_wake_shortens_a_rest(table: FlowTable) -> None:
     until(lambda: table.get(new.id).state is State.DONE)
     dispatcher.stop(5)
     assert time.monotonic() - began < 3
+
+
+def test_a_database_that_is_away_cuts_the_worker_off_and_nothing_else(table: FlowTable) -> None:
+    lapsed: list[Lease] = []
+    sent: list[str] = []
+
+    def work(run: Run) -> None:
+        table.renew = away  # type: ignore[method-assign]
+        time.sleep(1.2)
+        run.guard()
+        sent.append("too late")
+
+    def away(*args: object) -> set[str]:
+        raise OSError("no database")
+
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    dispatcher = made(table, flow("op", step(work)), lease=0.6, on_lapse=lapsed.append)
+    dispatcher.start()
+    until(lambda: dispatcher.counts["lease_lost"] == 1)
+    dispatcher.stop(5)
+    assert (lapsed, sent) == ([], [])
