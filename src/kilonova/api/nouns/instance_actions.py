@@ -24,13 +24,12 @@ DETAILS_SINCE: Final = 84
 _COLUMNS: Final = ("uuid", "project_id", "user_id")
 
 
-def _find(call: Call[Services], uuid: str) -> find.Found:
-    return find.server(call, uuid, columns=_COLUMNS, deleted_too=call.version >= DELETED_SHOWN_SINCE)
+def _find(call: Call[Services], uuid: str, rule: str) -> find.Found:
+    return find.permitted(call, uuid, rule, columns=_COLUMNS, deleted_too=call.version >= DELETED_SHOWN_SINCE)
 
 
 def index(call: Call[Services], server_id: str) -> dict[str, Any]:
-    found = _find(call, server_id)
-    call.authorize(contract.LIST_POLICY, {"project_id": found.record["project_id"]})
+    found = _find(call, server_id, contract.LIST_POLICY)
     wanted = page(call) if call.version >= PAGED_SINCE else None
     since, before = (_time(call, name) for name in ("changes-since", "changes-before"))
     if since and before and before < since:
@@ -68,9 +67,8 @@ def _time(call: Call[Services], name: str) -> datetime.datetime | None:
 
 
 def show(call: Call[Services], server_id: str, id: str) -> dict[str, Any]:
-    found = _find(call, server_id)
+    found = _find(call, server_id, contract.SHOW_POLICY)
     owner = {"project_id": found.record["project_id"]}
-    call.authorize(contract.SHOW_POLICY, owner)
     row = found.cell and found.cell.database.query(instance_actions.action_get, server_id, id)
     if not found.cell or not row:
         raise not_found(f"Action {id} not found")

@@ -56,13 +56,7 @@ class Target:
 
 def locate(call: Call[Services], uuid: str, rule: str) -> find.Found:
     """The server, in a cell or not, for whoever passes `rule`. Raises InstanceNotFound and `Fault`."""
-    try:
-        found = find.server(call, uuid, columns=COLUMNS)
-    except find.Unreachable as lost:
-        call.authorize(rule, {"project_id": lost.mapping["project_id"], "user_id": lost.mapping["user_id"]})
-        raise Fault(500, "The cell of this server does not answer; try again later.") from None
-    call.authorize(rule, {"project_id": found.record["project_id"], "user_id": found.record["user_id"]})
-    return found
+    return find.permitted(call, uuid, rule, columns=COLUMNS)
 
 
 def target(call: Call[Services], uuid: str, rule: str, op: Op, guard: Guard | None = None) -> Target:
@@ -108,7 +102,7 @@ def _in_state(op: Op, uuid: str, attr: str, state: str | None) -> Fault:
 
 
 def _word(op: Op) -> str:
-    return (op.routes[0].action or op.name).removeprefix("os-")
+    return (op.routes[0].action or op.name.replace("_", " ")).removeprefix("os-")
 
 
 @contextlib.contextmanager

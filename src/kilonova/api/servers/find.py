@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cell, CellDown
 from kilonova.wire.http.call import Call
+from kilonova.wire.http.faults import Fault
 
 _json = msgspec.json.Decoder().decode
 _TIMES = ("created_at", "updated_at", "launched_at", "terminated_at", "deleted_at")
@@ -55,6 +56,29 @@ def server(
             return Found(_seen(call, of_build_request(request)), None)
         # Between the two looks the build request may have become a record in a cell.
     raise exceptions.InstanceNotFound(instance_id=uuid)
+
+
+def permitted(
+    call: Call[Services],
+    uuid: str,
+    rule: str,
+    parts: Iterable[str] = (),
+    *,
+    columns: Iterable[str] = instances.COLUMNS,
+    deleted_too: bool = False,
+) -> Found:
+    """The server, in a cell or not, for whoever passes ``rule``. Raises `Fault` 403, 500, InstanceNotFound."""
+    try:
+        found = server(call, uuid, parts, columns=columns, deleted_too=deleted_too)
+    except Unreachable as lost:
+        call.authorize(rule, _owner(lost.mapping))
+        raise Fault(500, "The cell of this server does not answer; try again later.") from None
+    call.authorize(rule, _owner(found.record))
+    return found
+
+
+def _owner(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"project_id": row["project_id"], "user_id": row["user_id"]}
 
 
 def _mapping(call: Call[Services], uuid: str) -> dict[str, Any]:

@@ -65,11 +65,9 @@ CHANGE: Final = Op(
     name="update_metadata",
     routes=(CREATE, REPLACE, UPDATE),
     guards={"update_instance_metadata": GUARD},
-    rpc=("change_instance_metadata",),
 )
 REMOVE: Final = Op(
     name="delete_metadata",
     routes=(DELETE,),
     guards={"delete_instance_metadata": GUARD},
-    rpc=("change_instance_metadata",),
 )

@@ -5,6 +5,7 @@ from typing import Any, Final
 from kilonova.contract.cards import Route
 from kilonova.contract.fields import NOTHING, Field, Object, array, query
 from kilonova.contract.microversions import ALL, since
+from kilonova.contract.states import VM
 
 _POLICY: Final = "os_compute_api:os-server-tags:"
 INDEX_POLICY: Final = _POLICY + "index"
@@ -14,6 +15,7 @@ UPDATE_ALL_POLICY: Final = _POLICY + "update_all"
 DELETE_POLICY: Final = _POLICY + "delete"
 DELETE_ALL_POLICY: Final = _POLICY + "delete_all"
 
+CHANGEABLE: Final = frozenset({VM.ACTIVE, VM.PAUSED, VM.SUSPENDED, VM.STOPPED})
 MOST: Final = 50
 LONGEST: Final = 60
 _PATH: Final = "/servers/{server_id}/tags"

@@ -77,6 +77,12 @@ def instance_get(
     return found
 
 
+def instance_hold(tx: Tx, uuid: str, columns: Iterable[str]) -> Row | None:
+    """One living instance, which no other transaction changes before this one ends."""
+    statement = query.selection(INSTANCES, frozenset({*columns, "uuid"})).where(_C.uuid == uuid, _C.deleted == 0)
+    return query.row(tx, statement.with_for_update())
+
+
 def instance_list(
     tx: Tx,
     filters: Mapping[str, Any] | None = None,
