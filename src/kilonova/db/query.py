@@ -38,6 +38,11 @@ def values(tx: Tx, statement: sa.Executable) -> list[Any]:
     return list(tx.execute(statement).scalars())
 
 
+def pairs(tx: Tx, statement: sa.Executable) -> dict[Any, Any]:
+    """The second column by the first."""
+    return {found[0]: found[1] for found in tx.execute(statement).all()}
+
+
 def insert(tx: Tx, table: sa.Table, new: Mapping[str, Any]) -> Row:
     """Put one row in and return it as it is stored. Raises DuplicateError."""
     with unique(table.name):

@@ -81,15 +81,19 @@ def aggregate_delete(tx: Tx, id: int) -> bool:
     return tx.execute(AGGREGATES.delete().where(_C.id == id)).rowcount > 0
 
 
+_ZONES = (
+    sa.select(_HOST.host, _META.value)
+    .join_from(AGGREGATE_HOSTS, AGGREGATE_METADATA, _HOST.aggregate_id == _META.aggregate_id)
+    .where(_META.key == "availability_zone")
+    .order_by(_META.id)
+)
+_ZONES_OF_HOSTS = _ZONES.where(_HOST.host.in_(sa.bindparam("hosts", expanding=True)))
+
+
 def availability_zones_by_host(tx: Tx, hosts: Iterable[str] | None = None) -> dict[str, str]:
     """The zone of each host that an aggregate gives one."""
-    statement = sa.select(_HOST.host, _META.value).join_from(
-        AGGREGATE_HOSTS, AGGREGATE_METADATA, _HOST.aggregate_id == _META.aggregate_id
-    )
-    statement = statement.where(_META.key == "availability_zone").order_by(_META.id)
-    if hosts is not None:
-        statement = statement.where(_HOST.host.in_(list(hosts)))
-    return dict(tx.execute(statement).tuples().all())
+    found = tx.execute(_ZONES) if hosts is None else tx.execute(_ZONES_OF_HOSTS, {"hosts": list(hosts)})
+    return {host: zone for host, zone in found}  # noqa: C416 - rows are no pairs to the type checker
 
 
 def _whole(tx: Tx, found: Sequence[Row]) -> list[Row]:

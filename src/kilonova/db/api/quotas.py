@@ -64,8 +64,7 @@ def quota_delete(tx: Tx, project_id: str, user_id: str | None = None) -> None:
 
 
 def _limits(tx: Tx, table: sa.Table, *where: sa.ColumnElement[bool]) -> Limits:
-    found = tx.execute(sa.select(table.c.resource, table.c.hard_limit).where(*where)).tuples().all()
-    return dict(found)
+    return query.pairs(tx, sa.select(table.c.resource, table.c.hard_limit).where(*where))
 
 
 def _set(tx: Tx, table: sa.Table, key: dict[str, str], limit: int) -> None:

@@ -74,7 +74,7 @@ def service_minimum_version(tx: Tx, binaries: Iterable[str]) -> dict[str, int | 
     """The lowest version in use of each binary; None when there is no such service. Services forced down count too."""
     found: dict[str, int | None] = dict.fromkeys(binaries)
     statement = sa.select(_C.binary, sa.func.min(_C.version)).where(_C.binary.in_(list(found)), _ALIVE)
-    found.update(tx.execute(statement.group_by(_C.binary)).tuples().all())
+    found.update(query.pairs(tx, statement.group_by(_C.binary)))
     return found
 
 
