@@ -56,7 +56,7 @@ class Operation:
     kind: str | None = None
     preempts: bool = False
     retryable: bool = True
-    """A repeat (same request, same instance) of one that failed begins again."""
+    """A repeat (same request, same instance) of one that failed begins again; else only if it came to no step."""
     reverts: bool = True
     """Gives the task state back on failure; a build and a delete decide that themselves."""
     recover: Callable[[Work], str] | None = None
@@ -89,7 +89,7 @@ class Runner:
         journal = self._agent.journal
         payload = payloads.pack(ctxt, args)
         entry = journal.accept(book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args)), payload)
-        if not entry.fresh and entry.state == book.FAILED and operation.retryable:
+        if not entry.fresh and entry.state == book.FAILED and (operation.retryable or entry.step is None):
             entry = journal.reopen(entry, payload)
         if entry.fresh:
             return self._queue(operation, ctxt, instance, args, entry, resumed)
@@ -201,10 +201,16 @@ def event(work: Work, name: str) -> Iterator[None]:
 
 
 def _without_action(call: Callable[[], None]) -> bool:
-    """Operations that no user asked for (at start-up, by a repair loop) have no action to report to."""
+    """Operations that no user asked for (at start-up, by a repair loop) have no action to report to.
+
+    An event that cannot be recorded keeps no operation from being performed.
+    """
     try:
         call()
     except (exceptions.InstanceActionNotFound, exceptions.InstanceActionEventNotFound, exceptions.InstanceNotFound):
+        return False
+    except Exception:
+        LOG.exception("an event could not be recorded")
         return False
     return True
 

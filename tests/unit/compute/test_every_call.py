@@ -1,6 +1,6 @@
-"""The agent is killed before and after every single call it makes to the record, another service or the hypervisor.
+"""Every single call an agent makes to the record, another service or the hypervisor fails, or is its last.
 
-Whatever the moment: after the restart the server is ACTIVE and whole, in ERROR with a fault, given back to the
+Whatever the moment: after the restart, or some passes of the repair loops, the server is ACTIVE and whole, in ERROR with a fault, given back to the
 conductor, or gone; and nobody holds anything for it that the record does not explain.
 """
 
@@ -12,20 +12,23 @@ import uuid
 from typing import Any
 
 import pytest
-
-from kilonova.contract import exceptions, objects
-from kilonova.virt.fake.faults import Fault
 from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+
+from kilonova.clients.http import ServiceError
+from kilonova.contract import exceptions, objects
+from kilonova.reconcile.host import loops
+from kilonova.virt.fake.faults import Fault
+from kilonova.wire.rpc.errors import RpcRemoteError
 
 SERVICES = ("placement", "neutron", "cinder", "glance")
 DRIVER = ("spawn", "destroy", "guest", "volume_connector")
 
 
 class Executioner:
-    """Counts the calls that operations make, and kills the agent at the n-th."""
+    """Counts the calls that operations make; at the n-th it kills the agent, or (`fails`) lets just that call fail."""
 
-    def __init__(self, world: World, at: int | None = None, after: bool = False) -> None:
-        self.world, self.at, self.after = world, at, after
+    def __init__(self, world: World, at: int | None = None, after: bool = False, fails: bool = False) -> None:
+        self.world, self.at, self.after, self.fails = world, at, after, fails
         self.calls: list[str] = []
         agent = world.hosts["h1"].agent
         self._real = {name: getattr(world.cloud, name).send for name in SERVICES}
@@ -45,17 +48,21 @@ class Executioner:
             self.calls.append(name)
             hit = len(self.calls) == self.at
             if hit and not self.after:
-                self._kill()
+                self._strike(name)
             answer = real(*args, **kwargs)
-            if hit:
-                self._kill()
+            if hit and self.after:
+                self._strike(name)
             return answer
 
         return call
 
-    def _kill(self) -> None:
-        self.world.kill()
-        raise SystemExit
+    def _strike(self, name: str) -> None:
+        if not self.fails:
+            self.world.kill()
+            raise SystemExit
+        if name in SERVICES:
+            raise ServiceError(name, "this call fails", 418)
+        raise RpcRemoteError("OperationalError", "this call fails") if name == "record" else OSError("this call fails")
 
     def undo(self) -> None:
         for name, send in self._real.items():
@@ -179,3 +186,96 @@ def test_a_delete_killed_at_every_call(tmp_path: Any, templates: Any, after: boo
                 return
         finally:
             world.close()
+
+
+def gone_or_error(world: World, server: str) -> bool:
+    found = world.server(server)
+    return found is None or found.vm_state == "error"
+
+
+# --- calls that fail ---------------------------------------------------------------------------
+
+
+def repaired(world: World, asked: objects.Instance, done: Any, again: Any = lambda: None) -> None:
+    """Passes of the host's loops until the server rests; `again` is what a flow of the conductor does meanwhile."""
+    loop = next(each for each in world.hosts["h1"]._loops if each.name == "interrupted")
+
+    def look() -> bool:
+        world.idle()
+        if done(world, asked.uuid):
+            return True
+        loop.run()
+        if (found := world.server(asked.uuid)) is not None and found.host is None:
+            again()
+        return False
+
+    assert wait_for(look), "the server never came to rest"
+    world.idle()
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("refused", [False, True], ids=["build", "refused-build"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_build_of_which_every_call_fails(tmp_path: Any, templates: Any, refused: bool, after: bool) -> None:
+    """What a failed call has left elsewhere is the control plane's loops to find; the server itself never hangs."""
+    at, calls = 0, 1
+    while at < calls:
+        at += 1
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        world = World(folder, templates)
+        try:
+            world.set("kilonova", reconcile_grace=0.0)
+            world.host(loops=loops.make)
+            if refused:
+                refuse(world)
+            executioner = Executioner(world, at, after, fails=True)
+            ctxt = world.ctxt()
+            asked = build(world, ctxt)
+            repaired(world, asked, rests, lambda w=world, c=ctxt, a=asked: w.cast_build(c, a))
+            executioner.undo()
+            calls = max(calls, len(executioner.calls))
+            found = world.server(asked.uuid)
+            assert "h1" not in world.leftovers(asked.uuid)["guests"] or found.vm_state == "active"
+            assert found.vm_state != "error" or world.fault(asked.uuid) or executioner.calls[at - 1 : at] == ["record"]
+        finally:
+            world.close()
+    assert at > 15
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_delete_of_which_every_call_fails(tmp_path: Any, templates: Any, after: bool) -> None:
+    """It is gone, or it shows the error and the next delete works."""
+    at, calls = 0, 1
+    while at < calls:
+        at += 1
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        world = World(folder, templates)
+        try:
+            world.set("kilonova", reconcile_grace=0.0)
+            world.host(loops=loops.make)
+            asked = build(world, world.ctxt())
+            server = world.until(asked.uuid, vm_state="active", task_state=None)
+            world.idle()
+            executioner = Executioner(world, at, after, fails=True)
+            world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+            repaired(world, server, gone_or_error)
+            executioner.undo()
+            calls = max(calls, len(executioner.calls))
+            if (found := world.server(server.uuid)) is not None:
+                assert found.vm_state == "error"
+                world.cast("terminate_instance", found, "deleting", bdms=world.disks(server))
+            world.gone(server.uuid)
+            world.idle()
+            left = world.leftovers(server.uuid)
+            if executioner.calls[at - 1 : at] == ["cinder"]:
+                # A volume that cannot be let go keeps no server from being deleted: orphan_attachments finds it.
+                left["attachments"] = []
+            assert left == NOTHING
+        finally:
+            world.close()
+    assert at > 8

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import traceback
 from collections.abc import Callable, Iterator
 
+from kilonova.base import retry
 from kilonova.compute import block_devices, guest
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build.job import GONE, OVERTAKEN, RESCHEDULED, Build
@@ -19,9 +21,11 @@ from kilonova.compute.runner import Explained
 from kilonova.compute.store import message_of
 from kilonova.contract import exceptions
 from kilonova.contract.states import VM, Task
+from kilonova.wire.rpc.errors import RPC_LOST
 
 LOG = logging.getLogger(__name__)
 
+BUS_DOWN = retry.Backoff(attempts=8, base=0.5, cap=30.0)
 NETWORKS, VOLUMES = "networks", "volumes"
 HANDING_BACK = "rescheduling"
 """The journal's step from which on the build is given back."""
@@ -179,7 +183,8 @@ def hand_back(build: Build, reason: str, trace: list[str]) -> str:
     properties = build.filter_properties
     properties["retry"] = {**(properties.get("retry") or {}), "exc": trace, "exc_reason": reason}
     args = build.work.args
-    agent.conductor.build_instances(
+    hand = functools.partial(
+        agent.conductor.build_instances,
         ctxt,
         instances=[build.instance],
         image=args.get("image"),
@@ -193,6 +198,7 @@ def hand_back(build: Build, reason: str, trace: list[str]) -> str:
         request_spec=args.get("request_spec"),
         host_lists=[args.get("host_list")],
     )
+    retry.call(hand, on=RPC_LOST, backoff=BUS_DOWN)
     return RESCHEDULED
 
 

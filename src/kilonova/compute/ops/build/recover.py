@@ -23,7 +23,7 @@ UNBEGUN = (Task.SCHEDULING, None)
 
 def repeat(work: Work) -> None:
     """The cast came again although the build was given back: whoever sent it did not hear of that."""
-    if work.entry.result != RESCHEDULED:
+    if work.entry.result != RESCHEDULED and work.entry.step != failure.HANDING_BACK:
         return
     build = Build.of(work)
     try:
