@@ -1,7 +1,7 @@
 """Every single call an agent makes to the record, another service or the hypervisor fails, or is its last.
 
-Whatever the moment: after the restart, or some passes of the repair loops, the server is ACTIVE and whole, in ERROR with a fault, given back to the
-conductor, or gone; and nobody holds anything for it that the record does not explain.
+Whatever the moment: after the restart, or some passes of the repair loops, the server is ACTIVE and whole, in ERROR
+with a fault, given back to the conductor, or gone; and nobody holds anything for it that the record does not explain.
 """
 
 from __future__ import annotations
