@@ -163,7 +163,8 @@ class Engine:
         if stage.limit is not None and time.time() - since > stage.limit:
             raise DeadlineExceeded(f"{flow.op} rested at {stage.name} for more than {stage.limit:.0f} s")
         event = None if run.row.state is State.RESTING else run.event(EventKind.RESTED)
-        return self._nap(run, State.RESTING, stage.every * (0.75 + 0.5 * self._rng()), 0, event)
+        every = stage.every(run) if callable(stage.every) else stage.every
+        return self._nap(run, State.RESTING, every * (0.75 + 0.5 * self._rng()), 0, event)
 
     def _advance(
         self, flow: Flow, stage: Stage, run: Run, began: float, within: Callable[[Any], None] | None = None

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Action = Callable[["Run"], Any]
 Decider = Callable[["Run"], bool]
+Pause = float | Callable[["Run"], float]
+"""Seconds, or what tells them."""
 
 
 class Finish(Exception):
@@ -89,7 +91,7 @@ class Rest:
 
     name: str
     until: Decider
-    every: float = 5.0
+    every: Pause = 5.0
     limit: float | None = None
     undo: Action | None = None
     retry: Retry = NO_RETRY
@@ -137,7 +139,7 @@ def step(
 def rest(
     until: Decider,
     *,
-    every: float = 5.0,
+    every: Pause = 5.0,
     limit: float | None = None,
     undo: Action | None = None,
     retry: Retry = NO_RETRY,

@@ -223,11 +223,11 @@ FLOW = flow(
     step(claim, undo=release, retry=_SHORTLY),
     step(prepare, retry=_SHORTLY),
     step(send, undo=clean, retry=Retry(on=RPC_LOST)),
-    rest(watch, retry=_SHORTLY),
+    rest(watch, every=watching.pause, retry=_SHORTLY),
 )
 
 WATCH = flow(
     offers.WATCH,
     step(seen, undo=release),
-    rest(watch_only, undo=clean, retry=_SHORTLY),
+    rest(watch_only, every=watching.pause, undo=clean, retry=_SHORTLY),
 )

@@ -125,6 +125,11 @@ def revoke(run: Run, place: Place) -> bool:
     return not run.frame["kept"]
 
 
+def pause(run: Run) -> float:
+    """Seconds between two looks."""
+    return float(run.world.conf.kilonova.flow_watch)
+
+
 def deadline_at(seconds: float) -> Any:
     """The time, as frames keep it, so many seconds from now."""
     return time.time() + seconds

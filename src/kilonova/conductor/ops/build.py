@@ -252,5 +252,5 @@ FLOW = flow(
     step(record, undo=give_up, retry=SHORTLY),
     step(commit, atomic=True),
     step(send, undo=clean, retry=SHORTLY),
-    rest(watch, retry=SHORTLY),
+    rest(watch, every=watching.pause, retry=SHORTLY),
 )

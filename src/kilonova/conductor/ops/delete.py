@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from kilonova.conductor import records
-from kilonova.conductor.building import resources
+from kilonova.conductor.building import resources, watching
 from kilonova.conductor.hosts import Life
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import objects
@@ -108,11 +108,13 @@ def sweep(run: Run) -> None:
     """Nothing may be left: a build that raced with the deletion may have claimed or made something after all."""
     world: World = run.world
     place = world.place_of_run(run)
+    ended = place.database.query(records.look_back, run.subject_id)
+    if ended is not None and ended.launched_at is not None:
+        raise Finish("it was built long before it was deleted, and the record goes last")
     tries = place.database.query(flows.active, run.subject_id, offers.RESCHEDULE)
     if tries:
         place.database.run(flows.wake, run.subject_id, offers.RESCHEDULE)
     resources.release_allocations(world, context(run), run.subject_id)
-    ended = place.database.query(records.look_back, run.subject_id)
     if ended is not None:
         resources.release_ports(world, context(run), ended)
 
@@ -122,6 +124,6 @@ _PATIENT = Retry(on=(Exception,), attempts=12, base=1.0, cap=60.0)
 FLOW = flow(
     offers.DELETE,
     step(accept, undo=give_up),
-    rest(end, retry=_PATIENT),
+    rest(end, every=watching.pause, retry=_PATIENT),
     step(sweep, retry=_PATIENT),
 )
