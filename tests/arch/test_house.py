@@ -30,7 +30,9 @@ def test_no_drawer_modules() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [str(p.relative_to(ROOT)) for p in MODULES if p.read_text() and not ast.get_docstring(ast.parse(p.read_text()))]
+    silent = [
+        str(p.relative_to(ROOT)) for p in MODULES if p.read_text() and not ast.get_docstring(ast.parse(p.read_text()))
+    ]
     assert silent == []
 
 
@@ -80,7 +82,7 @@ def test_no_import_cycle_inside_a_room(room: str) -> None:
     done: set[str] = set()
 
     def walk(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, f"cycle: {' -> '.join((*trail[trail.index(name):], name))}"
+        assert name not in trail, f"cycle: {' -> '.join((*trail[trail.index(name) :], name))}"
         if name in done:
             return
         for target in edges[name]:
