@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -397,6 +399,62 @@ def test_flat_images_are_whole(host):
     assert json.loads((host.files(spec) / "disk.info").read_text())[str(host.files(spec) / "disk")] == "raw"
     assert (host.files(spec) / "disk").stat().st_size == 1 << 30
     host.wait_for(spec, bootsector.MESSAGE.strip())
+
+
+@pytest.mark.parametrize("secure", ["disabled", "required"])
+def test_uefi_variables_survive_a_hard_reboot(host, secure):
+    image = guests.image("raw", hw_firmware_type="uefi", hw_machine_type="q35", os_secure_boot=secure)
+    spec = host.spec(image_meta=image)
+    try:
+        host.driver.spawn(None, spec)
+    except (exceptions.UEFINotSupported, exceptions.SecureBootNotSupported) as failure:
+        pytest.skip(str(failure))
+    domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+    before = ET.fromstring(domain.XMLDesc())
+    nvram = pathlib.Path(before.findtext("os/nvram"))
+    assert nvram.exists()
+    assert (before.find("os/loader").get("secure") == "yes") is (secure == "required")
+    written = nvram.stat().st_ino
+    host.driver.reboot(None, spec, hard=True)
+    after = ET.fromstring(libvirt.open(URI).lookupByUUIDString(spec.instance.uuid).XMLDesc())
+    assert after.findtext("os/loader") == before.findtext("os/loader")
+    assert nvram.stat().st_ino == written
+    host.driver.destroy(None, spec.instance, [], BlockDevices())
+    assert not nvram.exists()
+
+
+@pytest.mark.parametrize("mode", [None, "host-model", "custom"])
+def test_processor_modes_start(host, mode):
+    host.conf.set_override("cpu_mode", mode, "libvirt")
+    if mode == "custom":
+        host.conf.set_override("cpu_models", ["Nehalem"], "libvirt")
+    host.driver.stop()
+    host.driver = host.new_driver()
+    spec = host.spec()
+    host.driver.spawn(None, spec)
+    host.wait_for(spec, bootsector.MESSAGE.strip())
+
+
+def test_builds_at_once(host, port):
+    specs = [host.spec(network_info=[_another(port, number)]) for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda spec: host.driver.spawn(None, spec), specs))
+    assert host.images.fetched == 1
+    assert {spec.instance.uuid for spec in specs} <= set(host.driver.guests())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda s: host.driver.destroy(None, s.instance, s.network_info, s.block_devices), specs))
+    assert ports_on_switch() == []
+
+
+def _another(port, number):
+    identifier = str(uuid.uuid4())
+    return {
+        **port,
+        "id": identifier,
+        "ovs_interfaceid": identifier,
+        "devname": f"tap{identifier}"[:14],
+        "address": f"fa:16:3e:00:01:{number:02x}",
+    }
 
 
 @pytest.mark.parametrize("images_type", ["lvm", "rbd", "ploop"])

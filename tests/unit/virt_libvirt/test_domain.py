@@ -196,7 +196,7 @@ def test_bandwidth_of_the_flavor(domain):
 def test_uefi(domain):
     made = domain(image_meta=guests.image(hw_firmware_type="uefi", hw_machine_type="q35"))
     assert made.find("os").get("firmware") == "efi"
-    assert made.find("os/loader").get("secure") == "no"
+    assert made.find("os/loader") is None
     assert made.find("os/firmware/feature").attrib == {"name": "secure-boot", "enabled": "no"}
 
 
@@ -205,13 +205,26 @@ def test_secure_boot(domain):
     assert domain(image_meta=image).find("os/loader").get("secure") == "yes"
 
 
-def test_the_present_firmware_is_kept(domain):
+def test_the_present_firmware_is_kept(domain, tmp_path):
     from xml.etree import ElementTree as ET
 
-    present = ET.fromstring("<domain><os><loader type='pflash'>/fw</loader><nvram>/vars</nvram></os></domain>")
-    made = domain(existing=present, image_meta=guests.image(hw_firmware_type="uefi"))
-    assert made.findtext("os/loader") == "/fw"
+    loader = tmp_path / "code"
+    loader.touch()
+    present = ET.fromstring(
+        f"<domain><os><loader type='pflash' secure='no'>{loader}</loader><nvram>/vars</nvram></os>"
+        "<features><smm state='on'/></features></domain>"
+    )
+    image = guests.image(hw_firmware_type="uefi")
+    made = domain(existing=present, image_meta=image)
+    assert made.find("os").get("firmware") is None
+    assert made.findtext("os/loader") == str(loader)
     assert made.findtext("os/nvram") == "/vars"
+    assert made.find("features/smm").get("state") == "on"
+    present.find("os/loader").set("secure", "yes")
+    assert domain(existing=present, image_meta=image).find("os").get("firmware") == "efi"
+    present.find("os/loader").set("secure", "no")
+    loader.unlink()
+    assert domain(existing=present, image_meta=image).find("os").get("firmware") == "efi"
 
 
 def test_direct_kernel_boot(domain, layout):

@@ -33,7 +33,7 @@ from kilonova.virt.libvirt import (
 )
 from kilonova.virt.libvirt.config.devices import Channel, Sound
 from kilonova.virt.libvirt.config.disk import IO_LIMITS, Controller, Disk
-from kilonova.virt.libvirt.config.domain import Domain, Kernel, OperatingSystem
+from kilonova.virt.libvirt.config.domain import Domain, Features, Kernel, OperatingSystem
 from kilonova.virt.libvirt.config.element import Part
 from kilonova.virt.libvirt.connection import Connection
 from kilonova.virt.libvirt.paths import InstanceFiles, Layout
@@ -101,14 +101,15 @@ class Builder:
         native = shape.arch == host_arch
         topology = best_topology(flavor.vcpus, shape.extra_specs, shape.properties)
         x86 = shape.arch in machine.X86
+        system = self._os(guest, shape, existing)
         return Domain(
             type=self._conf.libvirt.virt_type if native else "qemu",
             uuid=instance.uuid,
             name=name,
             memory_kib=flavor.memory_mb * _KIB_PER_MIB,
             vcpus=flavor.vcpus,
-            os=self._os(guest, shape, existing),
-            features=machine.features(self._conf, shape.arch, shape.properties, shape.extra_specs, instance.os_type),
+            os=system,
+            features=self._features(shape, instance.os_type, system),
             clock=machine.clock(self._conf, shape.arch, shape.properties, instance.os_type),
             cpu=self._processors.guest(flavor, topology, machine.maxphysaddr(shape.properties, shape.extra_specs))
             if native
@@ -138,6 +139,11 @@ class Builder:
             smbios=shape.arch in machine.X86,
             boot_menu=strutils.bool_from_string(asked),
         )
+
+    def _features(self, shape: Shape, os_type: str | None, system: OperatingSystem) -> Features:
+        found = machine.features(self._conf, shape.arch, shape.properties, shape.extra_specs, os_type)
+        pinned = system.firmware.pinned if system.firmware else None
+        return dataclasses.replace(found, system_management_mode=pinned is not None and pinned.system_management_mode)
 
     def _kernel(self, guest: GuestSpec, shape: Shape) -> Kernel | None:
         instance = guest.instance

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from oslo_config import cfg
 from oslo_log import log
+from oslo_utils import strutils
 
 from kilonova.contract import exceptions, objects
-from kilonova.virt.libvirt.config.domain import Firmware
+from kilonova.virt.libvirt.config.domain import Firmware, PinnedFirmware
 
 LOG = log.getLogger(__name__)
 
@@ -88,8 +90,8 @@ def choose(
     if not supports_efi(domain_capabilities):
         raise exceptions.UEFINotSupported()
     secure = _secure(properties, extra_specs, domain_capabilities)
-    loader, nvram = _kept(existing)
-    return Firmware(secure, bool(properties.get("hw_firmware_stateless")), loader, nvram)
+    stateless = strutils.bool_from_string(properties.get("hw_firmware_stateless", False))
+    return Firmware(secure, stateless, _pinned(existing, secure))
 
 
 def _secure(properties: Mapping[str, Any], extra_specs: Mapping[str, str], domain_capabilities: ET.Element) -> bool:
@@ -100,11 +102,20 @@ def _secure(properties: Mapping[str, Any], extra_specs: Mapping[str, str], domai
     return wish in ("required", "optional") and supported
 
 
-def _kept(existing: ET.Element | None) -> tuple[ET.Element | None, ET.Element | None]:
-    if existing is None or existing.find("os/loader") is None:
-        return None, None
-    loader, nvram = existing.find("os/loader"), existing.find("os/nvram")
-    return copy.deepcopy(loader), copy.deepcopy(nvram)
+def _pinned(existing: ET.Element | None, secure: bool) -> PinnedFirmware | None:
+    """The guest's present firmware, unless its files are gone or it enforces what is no longer asked for."""
+    loader = existing.find("os/loader") if existing is not None else None
+    if existing is None or loader is None or not loader.text:
+        return None
+    nvram = existing.find("os/nvram")
+    files = [loader.text, nvram.get("template") if nvram is not None else None]
+    if any(file and not os.path.exists(file) for file in files) or (loader.get("secure") == "yes") != secure:
+        LOG.info("The firmware of guest %s is chosen anew", existing.findtext("uuid"))
+        return None
+    mode = existing.find("features/smm")
+    return PinnedFirmware(
+        copy.deepcopy(loader), copy.deepcopy(nvram), mode is not None and mode.get("state", "on") == "on"
+    )
 
 
 def _arch_name(guest: ET.Element) -> str:

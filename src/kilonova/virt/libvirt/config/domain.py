@@ -31,23 +31,34 @@ class SystemInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Firmware:
-    """`efi` lets libvirt choose the loader; `secure` asks it for one that enforces signatures.
-
-    `loader` and `nvram` are elements libvirt chose when the domain was first defined: they are kept, because
-    another choice would lose the guest's own variables.
-    """
+    """UEFI. libvirt chooses the loader, with `secure` one that enforces signatures; or it is `pinned`."""
 
     secure: bool = False
     stateless: bool = False
-    loader: ET.Element | None = None
-    nvram: ET.Element | None = None
+    pinned: PinnedFirmware | None = None
+
+    @property
+    def selection(self) -> str | None:
+        return None if self.pinned else "efi"
 
     def parts(self) -> list[ET.Element]:
-        loader = self.loader
-        if loader is None:
-            loader = element("loader", secure=self.secure, stateless=True if self.stateless else None)
+        if self.pinned:
+            return [self.pinned.loader, *([self.pinned.nvram] if self.pinned.nvram is not None else [])]
         feature = element("firmware", element("feature", name="secure-boot", enabled=self.secure))
-        return [feature, loader, *([self.nvram] if self.nvram is not None else [])]
+        if not (self.secure or self.stateless):
+            # libvirt 9.0 does not take a loader that is explicitly not secure along with its own choice.
+            return [feature]
+        return [feature, element("loader", secure=self.secure, stateless=True if self.stateless else None)]
+
+
+@dataclasses.dataclass(frozen=True)
+class PinnedFirmware:
+    """What libvirt chose when the domain was first defined. It is kept, as another loader would not find the guest's
+    variables where they are."""
+
+    loader: ET.Element
+    nvram: ET.Element | None
+    system_management_mode: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +93,7 @@ class OperatingSystem:
             *(element("boot", dev=device) for device in self.boot_devices),
             element("smbios", mode="sysinfo") if self.smbios else None,
             element("bootmenu", enable=True) if self.boot_menu else None,
-            firmware="efi" if self.firmware else None,
+            firmware=self.firmware.selection if self.firmware else None,
         )
 
 
@@ -96,6 +107,7 @@ class Features:
     tcg_cache_mb: int | None = None
     kvm_hidden: bool = False
     pmu: bool | None = None
+    system_management_mode: bool = False
     hyperv: Part | None = None
 
     def element(self) -> ET.Element:
@@ -106,6 +118,7 @@ class Features:
             element("apic") if self.apic else None,
             element("tcg", cache) if self.tcg_cache_mb else None,
             self.hyperv,
+            element("smm", state="on") if self.system_management_mode else None,
             element("vmcoreinfo") if self.vmcoreinfo else None,
             element("kvm", element("hidden", state="on")) if self.kvm_hidden else None,
             element("pmu", state="on" if self.pmu else "off") if self.pmu is not None else None,
