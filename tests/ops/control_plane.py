@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -125,6 +126,17 @@ class ControlPlane:
         """Make calls of a host's driver fail."""
         self.driver(host).faults.add(Fault(method, error, **more))
 
+    def hold(self, patch: Any, kind: type[Any], method: str) -> threading.Event:
+        """Make every call of `kind.method` wait until the event that is returned is set."""
+        released, original = threading.Event(), getattr(kind, method)
+
+        def waiting(*args: Any, **kwargs: Any) -> Any:
+            released.wait(PATIENCE)
+            return original(*args, **kwargs)
+
+        patch.setattr(kind, method, waiting)
+        return released
+
     def guests(self) -> dict[str, str]:
         """Instance uuid -> host, for every guest that a hypervisor knows."""
         return {guest: host for host in self.hosts for guest in self.driver(host).guests()}
@@ -152,7 +164,7 @@ class ControlPlane:
         return answer.json if answer.text else None
 
     def create(self, name: str = "one", status: int = 202, **server: Any) -> Any:
-        """POST /servers; `version`, `hints` and `user` are taken out of the keywords. Returns the server, or the fault."""
+        """POST /servers; `version`, `hints`, `user` are taken out of the keywords. Returns the server, or the fault."""
         outer = {k: server.pop(k) for k in ("version", "user", "project") if k in server}
         hints = server.pop("hints", None)
         body: dict[str, Any] = {
