@@ -135,6 +135,7 @@ def test_b073_parallel_creates_keep_anti_affinity(cloud: ControlPlane, policy: s
 
 
 def test_b112_a_volume_is_free_after_a_failed_boot(cloud: ControlPlane) -> None:
+    cloud.conf.set_override("cores", -1, group="quota")
     nowhere = cloud.make_flavor("wide", vcpus=10**6)
     volume = cloud.cloud.cinder.volume(project=PROJECT, bootable="true")
     device = {"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
