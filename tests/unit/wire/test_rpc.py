@@ -304,5 +304,9 @@ def test_a_broker_that_is_away_is_unreachable_not_silent(monkeypatch: pytest.Mon
     bus = Bus(configuration(), "rabbit://guest:guest@127.0.0.1:1/")
     with pytest.raises(errors.RpcUnreachable):
         ComputeClient(bus).stop_instance(user(), instance())
-    with pytest.raises(errors.RpcUnreachable):
-        ComputeClient(bus).get_console_output(user(), instance(), 1)
+
+
+def test_a_remote_connection_error_is_not_ours() -> None:
+    lost, remote = ConnectionResetError("reset"), ConnectionResetError("reset\nTraceback (most recent call last):\n...")
+    assert isinstance(amqp._failed(lost), errors.RpcUnreachable)
+    assert isinstance(amqp._failed(remote), errors.RpcRemoteError)
