@@ -55,6 +55,7 @@ def record_of(shown: dict[str, Any]) -> dict[str, Any]:
     }
     network_info = [
         {
+            "id": "a port",
             "address": ip.get("OS-EXT-IPS-MAC:mac_addr"),
             "network": {
                 "label": label,

@@ -13,6 +13,8 @@ from kilonova.db.cells import Cell, CellDown, Cells
 from kilonova.db.engine import Tx
 
 COMPUTE = "nova-compute"
+APIS = frozenset({"nova-osapi_compute", "nova-metadata"})
+"""Services whose records only say which version they have; they are not shown."""
 
 
 def zones(tx: Tx, names: Collection[str]) -> dict[str, str]:

@@ -29,6 +29,10 @@ SCATTER_TIMEOUT = 60.0
 __all__ = ["CELL0_UUID", "Cell", "CellDown", "Cells", "UnknownCellError"]
 
 
+_LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
+"""What a database that is away raises."""
+
+
 class UnknownCellError(Exception):
     """No cell has this uuid."""
 
@@ -143,6 +147,13 @@ class Cells:
         pending = {cell.uuid: self._ask(fn, cell) for cell in asked}
         return {uuid: _answer(uuid, future, deadline) for uuid, future in pending.items()}
 
+    def ask(self, fn: Callable[[Cell], T], cell: Cell) -> T | CellDown:
+        """`fn(cell)` in the caller's thread; CellDown when its database fails. Only the driver bounds the time."""
+        try:
+            return fn(cell)
+        except _LOST as exc:
+            return _down(cell.uuid, exc)
+
     def dispose(self) -> None:
         """Close every pooled connection."""
         for database in {*self._databases.values(), *filter(None, [self._api])}:
@@ -187,6 +198,10 @@ def _answer(uuid: str, future: concurrent.futures.Future[Any] | CellDown, deadli
         return future.result(timeout=max(0.0, deadline - clock.monotonic()))
     except concurrent.futures.TimeoutError:
         return CellDown(uuid, "no answer in time")
-    except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as exc:
-        LOG.warning("cell %s does not answer: %s", uuid, exc)
-        return CellDown(uuid, str(exc))
+    except _LOST as exc:
+        return _down(uuid, exc)
+
+
+def _down(uuid: str, exc: Exception) -> CellDown:
+    LOG.warning("cell %s does not answer: %s", uuid, exc)
+    return CellDown(uuid, str(exc))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kilonova.api import hosts
 from kilonova.api.services import Services
 from kilonova.contract.nouns import availability_zones as contract
+from kilonova.db.api import aggregates
 from kilonova.db.cell import services
 from kilonova.db.cells import Cell, CellDown
 from kilonova.wire.http.call import Binding, Call
@@ -17,57 +18,60 @@ _Row = Mapping[str, Any]
 
 def index(call: Call[Services]) -> dict[str, Any]:
     call.authorize(contract.LIST_POLICY)
-    zones = _computes_by_zone(call, _rows(call))
-    return {"availabilityZoneInfo": _entries(zones, lambda rows: None)}
+    zones = _zones(call)
+    zones.pop(call.services.conf.internal_service_availability_zone, None)
+    return _shown(zones, lambda rows: None)
 
 
 def detail(call: Call[Services]) -> dict[str, Any]:
     call.authorize(contract.DETAIL_POLICY)
-    rows = _rows(call)
-    conf = call.services.conf
-    zones: dict[str, list[_Row]] = _computes_by_zone(call, rows)
-    internal = [row for row in rows if row["binary"] != hosts.COMPUTE and not row["disabled"]]
-    if internal:
-        zones = {conf.internal_service_availability_zone: internal, **zones}
-    return {"availabilityZoneInfo": _entries(zones, lambda found: _hosts(call, found))}
+    return _shown(_zones(call), lambda rows: _hosts(call, rows))
 
 
-def _rows(call: Call[Services]) -> list[_Row]:
+def _zones(call: Call[Services]) -> dict[str, list[_Row]]:
+    """The enabled services by zone. A zone whose services are all disabled has none: it is not available."""
+
     def read(cell: Cell) -> list[dict[str, Any]]:
         return cell.database.query(services.service_list)
 
     answers = call.services.cells.scatter(read).values()
-    return [row for answer in answers if not isinstance(answer, CellDown) for row in answer]
-
-
-def _computes_by_zone(call: Call[Services], rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    """Zones of enabled computes first; a zone whose computes are all disabled is not available (an empty list)."""
-    computes = [row for row in rows if row["binary"] == hosts.COMPUTE]
-    with call.services.cells.api.read() as tx:
-        names = hosts.zones(tx, {row["host"] for row in computes})
-    default = call.services.conf.default_availability_zone
+    conf = call.services.conf
+    # Every host that has a zone is asked for: naming thousands of hosts would cost more than it saves.
+    names = call.services.cells.api.query(aggregates.availability_zones_by_host)
     zones: dict[str, list[_Row]] = {}
-    for row in sorted(computes, key=lambda row: bool(row["disabled"])):
-        found = zones.setdefault(names.get(row["host"], default), [])
+    for row in (row for answer in answers if not isinstance(answer, CellDown) for row in answer):
+        own = names.get(row["host"], conf.default_availability_zone)
+        zone = own if row["binary"] == hosts.COMPUTE else conf.internal_service_availability_zone
+        found = zones.setdefault(zone, [])
         if not row["disabled"]:
             found.append(row)
     return zones
 
 
-def _entries(zones: Mapping[str, list[_Row]], shown: Any) -> list[dict[str, Any]]:
-    return [
-        {"zoneName": name, "zoneState": {"available": bool(rows)}, "hosts": shown(rows) if rows else None}
-        for name, rows in zones.items()
+def _shown(zones: Mapping[str, list[_Row]], describe: Callable[[list[_Row]], Any]) -> dict[str, Any]:
+    """Available zones by name, then the others."""
+    names = sorted(zones, key=lambda name: (not zones[name], name))
+    entries = [
+        {
+            "zoneName": name,
+            "zoneState": {"available": bool(zones[name])},
+            "hosts": describe(zones[name]) if zones[name] else None,
+        }
+        for name in names
     ]
+    return {"availabilityZoneInfo": entries}
 
 
 def _hosts(call: Call[Services], rows: Iterable[_Row]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
+    grace = call.services.conf.service_down_time
     for row in rows:
+        if row["binary"] in hosts.APIS:
+            continue
         when = row["updated_at"]
         found.setdefault(row["host"], {})[row["binary"]] = {
             "active": not row["disabled"],
-            "available": services.is_up(dict(row), call.services.conf.service_down_time),
+            "available": services.is_up(dict(row), grace),
             "updated_at": when.strftime("%Y-%m-%dT%H:%M:%S.%f") if when else None,
         }
     return found

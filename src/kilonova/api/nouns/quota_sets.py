@@ -67,7 +67,7 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
     given = dict(call.body["quota_set"])
     force = str(given.pop("force", False)).lower() in FORCED
     wanted = {name: int(limit) for name, limit in given.items() if name not in NETWORKS}
-    if user_id:
+    if user_id and not force:
         _check_user(call, id, wanted)
     if not force:
         _check_used(call, id, user_id, wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kilonova.api.servers import find
-from kilonova.api.servers.view import addresses_of, network_info_of
+from kilonova.api.servers.view import addresses_of, interfaces
 from kilonova.api.services import Services
 from kilonova.contract.nouns import server_ips as contract
 from kilonova.wire.http.call import Binding, Call
@@ -17,7 +17,7 @@ Addresses = dict[str, list[dict[str, Any]]]
 
 def _addresses(call: Call[Services], uuid: str, rule: str) -> Addresses:
     record = find.permitted(call, uuid, rule, ("info_cache",), columns=_COLUMNS).record
-    return addresses_of(network_info_of(record), extended=False)
+    return addresses_of(interfaces(record), extended=False)
 
 
 def index(call: Call[Services], server_id: str) -> dict[str, Addresses]:

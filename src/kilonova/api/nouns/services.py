@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from kilonova.api import hosts
 from kilonova.api.services import Services
-from kilonova.base import clock
-from kilonova.contract import exceptions
+from kilonova.base import clock, ids
+from kilonova.contract import exceptions, objects
 from kilonova.contract.nouns import services as contract
-from kilonova.db.api import host_mappings
+from kilonova.db.api import aggregates, host_mappings
 from kilonova.db.cell import compute_nodes, instances, services
 from kilonova.db.cells import Cell, CellDown
 from kilonova.db.engine import Tx
+from kilonova.db.objects import aggregate as aggregate_objects
+from kilonova.db.objects import migration as migrations
 from kilonova.wire.http.call import Binding, Call
-from kilonova.wire.http.faults import Fault, bad_request, conflict, not_found
+from kilonova.wire.http.faults import bad_request, conflict, not_found
+from kilonova.wire.rpc.errors import RPC_LOST
 
 BY_UUID_SINCE: Final = 53
+PARTIAL_SINCE: Final = 69
+
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 _Row = Mapping[str, Any]
 
 
 def index(call: Call[Services]) -> dict[str, Any]:
     call.authorize(contract.LIST_POLICY)
-    binary, host = call.first("binary"), call.first("host")
-    rows = [row for _, row in _all(call) if binary in (None, row["binary"]) and host in (None, row["host"])]
+    answers = _ask(call, services.service_list)
+    rows = [row for _, row in _found(call, answers) if row["binary"] not in hosts.APIS and _wanted(call, row)]
     zones = _zones(call, rows)
-    return {"services": [_shown(call, row, zones) for row in rows]}
+    shown = [_shown(call, row, zones) for row in rows]
+    down = {uuid for uuid, answer in answers.items() if isinstance(answer, CellDown)}
+    if down and call.version >= PARTIAL_SINCE:
+        shown += [row for row in _unreachable(call, down) if _wanted(call, row)]
+    return {"services": shown}
 
 
-def _all(call: Call[Services]) -> Iterator[tuple[Cell, _Row]]:
-    """Every service with its cell, each cell asked once."""
-    cells = call.services.cells
+def _wanted(call: Call[Services], row: _Row) -> bool:
+    return all(call.first(name) in (None, "", row[name]) for name in ("binary", "host"))
 
-    def read(cell: Cell) -> list[dict[str, Any]]:
-        return cell.database.query(services.service_list)
 
-    for uuid, answer in cells.scatter(read).items():
+Answers = Mapping[str, list[dict[str, Any]] | CellDown]
+
+
+def _ask(call: Call[Services], read: Callable[[Tx], list[dict[str, Any]]]) -> Answers:
+    """What each cell has, by cell uuid, each asked once."""
+    return call.services.cells.scatter(lambda cell: cell.database.query(read))
+
+
+def _found(call: Call[Services], answers: Answers) -> Iterator[tuple[Cell, _Row]]:
+    for uuid, answer in answers.items():
         if not isinstance(answer, CellDown):
-            yield from ((cells.cell(uuid), row) for row in answer)
+            yield from ((call.services.cells.cell(uuid), row) for row in answer)
+
+
+def _unreachable(call: Call[Services], cells: Collection[str]) -> list[dict[str, Any]]:
+    """The compute services of cells that do not answer, as far as they are known outside of them."""
+    mapped = call.services.cells.api.query(host_mappings.host_mapping_list)
+    return [
+        {"binary": hosts.COMPUTE, "host": row["host"], "status": "UNKNOWN"}
+        for row in mapped
+        if row["cell_uuid"] in cells
+    ]
 
 
 def _zones(call: Call[Services], rows: list[_Row]) -> dict[str, str]:
@@ -71,26 +96,21 @@ def _iso(when: Any) -> str | None:
 def _find(call: Call[Services], wanted: str) -> tuple[Cell, _Row]:
     """The service of a uuid, before 2.53 of a number. Raises `Fault` 400, 404."""
     by_uuid = call.version >= BY_UUID_SINCE
-    if by_uuid and not _is_uuid(wanted):
+    if by_uuid and not ids.is_uuid(wanted):
         raise bad_request(f"Invalid uuid {wanted}")
-    if not by_uuid and not wanted.isdigit():
-        raise bad_request(f"Invalid id {wanted}")
-    found = [(cell, row) for cell, row in _all(call) if wanted in ((row["uuid"],) if by_uuid else (str(row["id"]),))]
+    if not by_uuid and not wanted.isdecimal():
+        raise bad_request(f"Invalid input received: id must be an integer, not {wanted}.")
+
+    def read(tx: Tx) -> list[dict[str, Any]]:
+        row = services.service_get_by_uuid(tx, wanted) if by_uuid else services.service_get(tx, int(wanted))
+        return [] if row is None else [row]
+
+    found = list(_found(call, _ask(call, read)))
     if not found:
-        raise not_found(f"Service {wanted} could not be found.")
+        raise not_found(exceptions.ServiceNotFound(service_id=wanted).format_message())
     if len(found) > 1:
-        raise bad_request(f"Service {wanted} is not unique; use its uuid (microversion 2.53).")
+        raise bad_request(f"Service id {wanted} refers to multiple services; use the uuid (microversion 2.53).")
     return found[0]
-
-
-def _is_uuid(text: str) -> bool:
-    import uuid
-
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def update(call: Call[Services], id: str) -> dict[str, Any]:
@@ -102,20 +122,26 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
 
 def _update(call: Call[Services], id: str) -> dict[str, Any]:
     cell, row = _find(call, id)
-    if row["binary"] != hosts.COMPUTE:
-        raise bad_request(f"Updating a {row['binary']} service is not supported. Must be nova-compute.")
-    values = _values(call.body, row)
+    _check_binary(row["binary"])
+    values = _values(call.body)
     if not values:
         raise bad_request("No updates were requested. Fields 'status' or 'forced_down' should be specified.")
     changed = _write(call, cell, row, values)
     return {"service": _shown(call, changed, _zones(call, [changed]))}
 
 
-def _values(body: Mapping[str, Any], row: _Row) -> dict[str, Any]:
+def _check_binary(binary: str) -> None:
+    if binary != hosts.COMPUTE:
+        raise bad_request(
+            f"Updating a {binary} service is not supported. Only {hosts.COMPUTE} services can be updated."
+        )
+
+
+def _values(body: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     status, reason = body.get("status"), body.get("disabled_reason")
-    if reason is not None and status != "disabled":
-        raise bad_request("Specifying disabled_reason requires that the status is disabled.")
+    if reason is not None and status == "enabled":
+        raise bad_request("Specifying 'disabled_reason' with status 'enabled' is invalid.")
     if status is not None:
         values |= {"disabled": status == "disabled", "disabled_reason": reason}
     if "forced_down" in body:
@@ -128,19 +154,29 @@ def _truth(value: Any) -> bool:
 
 
 def _write(call: Call[Services], cell: Cell, row: _Row, values: dict[str, Any]) -> dict[str, Any]:
+    if values.get("forced_down") is False:
+        _check_evacuated(call, cell, row["host"])
     if not cell.database.run(services.service_update, row["id"], values):
-        raise not_found(f"Service {row['uuid']} could not be found.")
+        raise not_found(exceptions.ServiceNotFound(service_id=row["uuid"]).format_message())
     if "disabled" in values and values["disabled"] != bool(row["disabled"]):
         _tell_host(call, cell, row["host"], enabled=not values["disabled"])
     return {**row, **values}
+
+
+def _check_evacuated(call: Call[Services], cell: Cell, host: str) -> None:
+    """A host whose servers were evacuated must have cleaned up after them before it counts as up."""
+    asked = {"source_compute": host, "status": "done", "migration_type": "evacuation"}
+    if cell.database.query(migrations.get_by_filters, call.context, asked).objects:
+        raise bad_request(
+            f"Unable to force up host {host}: evacuations from it are `done` but not `completed`. Restart its compute "
+            "service, which completes them, and repeat the request."
+        )
 
 
 def _tell_host(call: Call[Services], cell: Cell, host: str, *, enabled: bool) -> None:
     """The host says so to Placement. One that is down learns it when it comes back."""
     if not hosts.is_up(call.services.conf, cell, host):
         return
-    from kilonova.wire.rpc.errors import RPC_LOST
-
     try:
         call.services.compute(cell).set_host_enabled(call.context, host=host, enabled=enabled)
     except (NotImplementedError, *RPC_LOST):
@@ -164,7 +200,8 @@ def _act(call: Call[Services], action: str) -> dict[str, Any]:
     if action == "force-down" and "forced_down" not in body:
         raise bad_request("Missing forced_down field")
     host, binary = body["host"], body["binary"]
-    found = [(c, row) for c, row in _all(call) if (row["host"], row["binary"]) == (host, binary)]
+    _check_binary(binary)
+    found = list(_found(call, _ask(call, lambda tx: services.service_list(tx, binary=binary, host=host))))
     if not found:
         raise not_found(exceptions.HostBinaryNotFound(host=host, binary=binary).format_message())
     values = changes[action]
@@ -183,29 +220,65 @@ def delete(call: Call[Services], id: str) -> None:
     if row["binary"] == hosts.COMPUTE:
         _delete_compute(call, cell, row)
     elif not cell.database.run(services.service_delete, row["id"]):
-        raise not_found(f"Service {id} could not be found.")
+        raise not_found(exceptions.ServiceNotFound(service_id=id).format_message())
 
 
 def _delete_compute(call: Call[Services], cell: Cell, row: _Row) -> None:
-    host = row["host"]
-    if cell.database.query(instances.instance_uuids_by_host, [host])[host]:
-        raise conflict("Unable to delete compute service that is hosting instances. Migrate or delete them first.")
-    nodes = cell.database.query(compute_nodes.compute_node_list, host=host)
-    clients = call.services.clients
+    """Placement first: when it refuses, nothing has changed, and the whole may be repeated."""
+    nodes = cell.database.query(compute_nodes.compute_node_list, host=row["host"])
+    cell.database.query(_check_idle, call, row["host"], nodes)
     for node in nodes:
-        try:
-            clients.placement.provider_delete(call.context, node["uuid"])
-        except exceptions.NovaException as error:
-            raise Fault(409, f"The resource provider of {host} cannot be deleted: {error.format_message()}") from None
-    cell.database.run(_forget, row, nodes)
-    with call.services.cells.api.write() as tx:
-        host_mappings.host_mapping_delete(tx, host)
+        _delete_providers(call, node["uuid"])
+    cell.database.run(_forget, call, row, nodes)
+    left = call.services.cells.api.run(_unmap, row["host"])
+    for aggregate in left:
+        call.services.scheduler().update_aggregates(call.context, aggregates=[_aggregate(call, aggregate)])
 
 
-def _forget(tx: Tx, row: _Row, nodes: list[dict[str, Any]]) -> None:
+def _check_idle(tx: Tx, call: Call[Services], host: str, nodes: list[dict[str, Any]]) -> None:
+    """Raises `Fault` 409 while servers are on the host or move to or from it."""
+    if instances.instance_uuids_by_host(tx, [host])[host]:
+        raise conflict(
+            "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+        )
+    for node in nodes:
+        moving = migrations.get_in_progress_by_host_and_node(tx, call.context, host, node["hypervisor_hostname"])
+        if moving.objects:
+            raise conflict(
+                "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete "
+                "the instances first."
+            )
+
+
+def _delete_providers(call: Call[Services], uuid: str) -> None:
+    """The node's providers, children before their parents."""
+    placement = call.services.clients.placement
+    try:
+        for provider in reversed(placement.provider_tree(call.context, uuid)):
+            placement.provider_delete(call.context, provider.uuid)
+    except exceptions.NovaException as error:
+        message = f"The resource provider {uuid} cannot be deleted: {error.format_message()}"
+        raise conflict(message) from None
+
+
+def _forget(tx: Tx, call: Call[Services], row: _Row, nodes: list[dict[str, Any]]) -> None:
+    _check_idle(tx, call, row["host"], nodes)
     for node in nodes:
         compute_nodes.compute_node_delete(tx, node["id"])
     services.service_delete(tx, row["id"])
+
+
+def _unmap(tx: Tx, host: str) -> list[int]:
+    """Take the host out of its cell and its aggregates; the numbers of these."""
+    numbers = [row["id"] for row in aggregates.aggregate_list(tx, host=host)]
+    for number in numbers:
+        aggregates.aggregate_host_delete(tx, number, host)
+    host_mappings.host_mapping_delete(tx, host)
+    return numbers
+
+
+def _aggregate(call: Call[Services], number: int) -> objects.Aggregate:
+    return call.services.cells.api.query(aggregate_objects.get_by_id, call.context, number)
 
 
 ROUTES = [Binding(contract.LIST, index), Binding(contract.UPDATE, update), Binding(contract.DELETE, delete)]

@@ -12,11 +12,10 @@ from kilonova.db.api import instance_mappings
 from kilonova.db.cells import Cell, CellDown
 from kilonova.db.objects import instances
 from kilonova.wire.http.call import Binding, Call, Reply
-from kilonova.wire.http.faults import not_found
 
 _PARTS = ("metadata", "system_metadata", "info_cache", "flavor", "migration_context")
 ACCEPTED, REFUSED, UNKNOWN, NO_HOST = 200, 400, 404, 422
-_TAG_NEEDED = frozenset({"volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged"})
+_TAG_NEEDED = frozenset({"volume-extended", "power-update", "accelerator-request-bound"})
 
 
 def create(call: Call[Services]) -> Reply:
@@ -27,9 +26,9 @@ def create(call: Call[Services]) -> Reply:
         event["code"] = _code(event, homes.get(event["server_uuid"]))
     accepted = [event for event in events if event["code"] == ACCEPTED]
     _pass_on(call, accepted, homes)
-    if events and not accepted and all(event["code"] == UNKNOWN for event in events):
-        raise not_found("No instances found for any event")
-    return Reply({"events": events}, 200 if len(accepted) == len(events) else 207)
+    # What the sender calls its event went on to the host; the answer says what became of it here.
+    shown = [{**event, "status": "completed" if event["code"] == ACCEPTED else "failed"} for event in events]
+    return Reply({"events": shown}, 200 if len(accepted) == len(events) else 207)
 
 
 Home = tuple[Cell, objects.Instance]
@@ -58,10 +57,10 @@ def _homes(call: Call[Services], uuids: set[str]) -> dict[str, Home]:
 
 
 def _code(event: Mapping[str, Any], home: Home | None) -> int:
-    if event["name"] in _TAG_NEEDED and "tag" not in event:
-        return REFUSED
     if home is None:
         return UNKNOWN
+    if event["name"] in _TAG_NEEDED and "tag" not in event:
+        return REFUSED
     return ACCEPTED if home[1].host else NO_HOST
 
 

@@ -12,6 +12,7 @@ from kilonova.db.objects.instance import PAIRS
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import conflict
 
+REASON_SINCE = 73
 REASON = "locked_reason"
 """Kept among the system metadata."""
 
@@ -20,8 +21,8 @@ def lock(call: Call[Services], id: str) -> None:
     found = acting.locate(call, id, contract.POLICY)
     if found.cell is None:
         raise conflict(f"Instance {id} is not in a cell yet; lock it when it is.")
-    given: Any = call.body.get("lock") if isinstance(call.body, dict) else None
-    reason = given.get(REASON) if isinstance(given, dict) else None
+    given: Any = call.body["lock"] if call.version >= REASON_SINCE else None
+    reason = given.get(REASON) if given else None
     owner = "owner" if call.context.project_id == found.record["project_id"] else "admin"
     found.cell.database.run(_lock, call, id, owner, reason)
 

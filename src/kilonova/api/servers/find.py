@@ -112,7 +112,7 @@ def _in_cell(
         with asked.database.read() as tx:
             return instances.instance_get(tx, uuid, wanted, columns=columns, deleted_too=deleted_too)
 
-    answer = cells.scatter(read, [cell])[cell.uuid]
+    answer = cells.ask(read, cell)
     if isinstance(answer, CellDown):
         raise Unreachable(mapping, answer.reason)
     if answer is None:

@@ -197,7 +197,7 @@ def _attach(call: Call[Services], merged: Sequence[tuple[str, Record]], parts: S
         with cell.database.read() as tx:
             instance_parts.attach(tx, by_cell[cell.uuid], parts)
 
-    answers = cells.scatter(read, [cells.cell(uuid) for uuid in by_cell])
-    lost = [answer for answer in answers.values() if isinstance(answer, CellDown)]
-    if lost:
+    asked = [cells.cell(uuid) for uuid in by_cell]
+    answers = [cells.ask(read, asked[0])] if len(asked) == 1 else list(cells.scatter(read, asked).values())
+    if any(isinstance(answer, CellDown) for answer in answers):
         raise exceptions.CellTimeout()

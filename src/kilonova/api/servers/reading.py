@@ -21,7 +21,20 @@ from kilonova.db.cell import instances
 from kilonova.wire.http.call import Call
 
 LOG = logging.getLogger(__name__)
-_json = msgspec.json.Decoder().decode
+
+
+class _Asked(msgspec.Struct):
+    """What is shown of a request spec."""
+
+    availability_zone: str | None = None
+    scheduler_hints: dict[str, list[str]] | None = None
+
+
+class _Spec(msgspec.Struct, rename={"data": "nova_object.data"}):
+    data: _Asked
+
+
+_spec_of = msgspec.json.Decoder(_Spec).decode
 _LONG_TEXTS: Final = ("key_data", "launched_on")
 COLUMNS: Final = tuple(name for name in instances.COLUMNS if name not in _LONG_TEXTS)
 
@@ -33,7 +46,7 @@ def parts(call: Call[Services], *, host_status: bool) -> list[str]:
     wanted += ["services"] if host_status else []
     wanted += ["tags"] if version >= 26 else []
     wanted += ["trusted_certs"] if version >= 63 else []
-    wanted += ["system_metadata"] if version >= 73 else []
+    wanted += ["system_metadata"] if version >= 98 else ["locked_reason"] if version >= 73 else []
     return wanted
 
 
@@ -88,8 +101,8 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
 
 
 def _spec(row: view.Record) -> dict[str, Any]:
-    data = _json(row["spec"])["nova_object.data"]
-    return {"availability_zone": data.get("availability_zone"), "scheduler_hints": data.get("scheduler_hints")}
+    asked = _spec_of(row["spec"]).data
+    return {"availability_zone": asked.availability_zone, "scheduler_hints": asked.scheduler_hints}
 
 
 # ---------------------------------------------------------------- security groups
@@ -98,7 +111,7 @@ def _spec(row: view.Record) -> dict[str, Any]:
 def security_groups(call: Call[Services], records: Sequence[view.Record]) -> dict[str, list[str]]:
     """Names of the groups of each server's ports; none where Neutron does not answer."""
     ports = {
-        record["uuid"]: [vif["id"] for vif in view.network_info_of(record)]
+        record["uuid"]: [vif.id for vif in view.interfaces(record)]
         for record in records
         if record["vm_state"] != VM.BUILDING and not record["deleted"]
     }

@@ -101,14 +101,18 @@ def _image(record: Record, scene: Scene) -> Any:
     return image
 
 
-def flavor_of(record: Record) -> dict[str, Any]:
-    """The flavor that a server was made with (the fields of the wire object)."""
-    text = record["extra"]["flavor"]
-    if not text:
-        return {}
+@lru_cache(maxsize=1024)
+def _flavor_data(text: str) -> dict[str, Any]:
+    """Few flavors make many servers, so their texts are read once. The answer is not to be changed."""
     flavor = _json(text)["cur"]
     found: dict[str, Any] = flavor.get("nova_object.data", flavor)
     return found
+
+
+def flavor_of(record: Record) -> dict[str, Any]:
+    """The flavor that a server was made with (the fields of the wire object)."""
+    text = record["extra"]["flavor"]
+    return _flavor_data(text) if text else {}
 
 
 def _flavor(record: Record, scene: Scene) -> dict[str, Any]:
@@ -130,37 +134,61 @@ def _flavor(record: Record, scene: Scene) -> dict[str, Any]:
     return shown
 
 
-def addresses(record: Record, *, extended: bool) -> dict[str, list[dict[str, Any]]]:
-    """Addresses by network label from the info cache; none while the server is being built."""
-    if record["vm_state"] == VM.BUILDING:
-        return {}
-    return addresses_of(network_info_of(record), extended=extended)
+class _Ip(msgspec.Struct):
+    address: str
+    version: int | None = None
+    type: str | None = "fixed"
+    floating_ips: list["_Ip"] | None = None
 
 
-def network_info_of(record: Record) -> list[dict[str, Any]]:
+class _Subnet(msgspec.Struct):
+    ips: list[_Ip] = msgspec.field(default_factory=list)
+
+
+class _Network(msgspec.Struct):
+    label: str | None = None
+    subnets: list[_Subnet] | None = None
+
+
+class Interface(msgspec.Struct):
+    """What is shown of a server's interface (a VIF of its info cache)."""
+
+    id: str
+    network: _Network
+    address: str | None = None
+
+
+_interfaces = msgspec.json.Decoder(list[Interface]).decode
+
+
+def interfaces(record: Record) -> list[Interface]:
     """The interfaces of a server as its info cache has them."""
     cache = record["info_cache"]
-    info: list[dict[str, Any]] = _json(cache["network_info"]) if cache and cache["network_info"] else []
-    return info
+    return _interfaces(cache["network_info"]) if cache and cache["network_info"] else []
 
 
-def addresses_of(network_info: Iterable[Mapping[str, Any]], *, extended: bool) -> dict[str, list[dict[str, Any]]]:
-    """Fixed addresses of a network, then its floating ones."""
+def addresses(record: Record, *, extended: bool) -> dict[str, list[dict[str, Any]]]:
+    """Addresses by network label, a network's fixed ones before its floating ones; none while it is being built."""
+    return {} if record["vm_state"] == VM.BUILDING else addresses_of(interfaces(record), extended=extended)
+
+
+def addresses_of(found_interfaces: Iterable[Interface], *, extended: bool) -> dict[str, list[dict[str, Any]]]:
+    """The same of interfaces, whatever the server's state."""
     found: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
-    for vif in network_info:
-        fixed, floating = found.setdefault(vif["network"]["label"], ([], []))
-        for subnet in vif["network"].get("subnets") or ():
-            for ip in subnet["ips"]:
+    for vif in found_interfaces:
+        fixed, floating = found.setdefault(vif.network.label or "", ([], []))
+        for subnet in vif.network.subnets or ():
+            for ip in subnet.ips:
                 fixed.append(_address(ip, vif, extended))
-                floating.extend(_address(other, vif, extended) for other in ip.get("floating_ips") or ())
+                floating.extend(_address(other, vif, extended) for other in ip.floating_ips or ())
     return {label: fixed + floating for label, (fixed, floating) in found.items()}
 
 
-def _address(ip: Mapping[str, Any], vif: Mapping[str, Any], extended: bool) -> dict[str, Any]:
-    shown = {"version": ip.get("version") or ipaddress.ip_address(ip["address"]).version, "addr": ip["address"]}
+def _address(ip: _Ip, vif: Interface, extended: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"version": ip.version or ipaddress.ip_address(ip.address).version, "addr": ip.address}
     if extended:
-        shown["OS-EXT-IPS:type"] = ip.get("type", "fixed")
-        shown["OS-EXT-IPS-MAC:mac_addr"] = vif["address"]
+        shown["OS-EXT-IPS:type"] = ip.type
+        shown["OS-EXT-IPS-MAC:mac_addr"] = vif.address
     return shown
 
 

@@ -30,16 +30,18 @@ def instance_group_get_by_instance(tx: Tx, instance_uuid: str) -> Row | None:
     return _first(_whole(tx, query.rows(tx, sa.select(INSTANCE_GROUPS).where(member).limit(1))))
 
 
+_BY_MEMBER = (
+    sa.select(_MEMBER.instance_uuid, _C.uuid)
+    .join_from(INSTANCE_GROUP_MEMBER, INSTANCE_GROUPS, _MEMBER.group_id == _C.id)
+    .where(_MEMBER.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(_C.id)
+)
+
+
 def instance_group_uuids_by_member(tx: Tx, instance_uuids: Iterable[str]) -> dict[str, list[str]]:
     """The uuids of the groups that each of these instances is in."""
-    statement = (
-        sa.select(_MEMBER.instance_uuid, _C.uuid)
-        .join_from(INSTANCE_GROUP_MEMBER, INSTANCE_GROUPS, _MEMBER.group_id == _C.id)
-        .where(_MEMBER.instance_uuid.in_(list(instance_uuids)))
-        .order_by(_C.id)
-    )
     found: dict[str, list[str]] = {}
-    for instance_uuid, uuid in tx.execute(statement):
+    for instance_uuid, uuid in tx.execute(_BY_MEMBER, {"uuids": list(instance_uuids)}):
         found.setdefault(instance_uuid, []).append(uuid)
     return found
 

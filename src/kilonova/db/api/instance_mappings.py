@@ -20,9 +20,12 @@ _WITH_CELL = sa.select(INSTANCE_MAPPINGS, CELL_MAPPINGS.c.uuid.label("cell_uuid"
     INSTANCE_MAPPINGS, CELL_MAPPINGS, _C.cell_id == CELL_MAPPINGS.c.id
 )
 
+_BY_UUID = _WITH_CELL.where(_C.instance_uuid == sa.bindparam("uuid"))
+
 
 def instance_mapping_get(tx: Tx, instance_uuid: str) -> Row | None:
-    return query.row(tx, _WITH_CELL.where(_C.instance_uuid == instance_uuid))
+    found = query.rows(tx, _BY_UUID, {"uuid": instance_uuid})
+    return found[0] if found else None
 
 
 def instance_mapping_list(tx: Tx, instance_uuids: Iterable[str]) -> list[Row]:

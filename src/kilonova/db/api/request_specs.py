@@ -19,9 +19,12 @@ def request_spec_get(tx: Tx, instance_uuid: str) -> Row | None:
     return query.row(tx, sa.select(REQUEST_SPECS).where(_C.instance_uuid == instance_uuid))
 
 
+_BY_UUIDS = sa.select(REQUEST_SPECS).where(_C.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+
+
 def request_spec_list(tx: Tx, instance_uuids: Iterable[str]) -> list[Row]:
     """The specs of these instances, in no order."""
-    return query.rows(tx, sa.select(REQUEST_SPECS).where(_C.instance_uuid.in_(list(instance_uuids))))
+    return query.rows(tx, _BY_UUIDS, {"uuids": list(instance_uuids)})
 
 
 def request_spec_create(tx: Tx, values: Mapping[str, Any]) -> Row:

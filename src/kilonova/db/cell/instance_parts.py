@@ -3,6 +3,7 @@
 Each part puts one key into every row:
 
     metadata, system_metadata   dict of texts
+    locked_reason               system_metadata with that key only
     tags, security_groups       sorted list of names
     fault                       the newest fault as a row, or None
     info_cache                  the row of the info cache (`network_info` is JSON text), or None
@@ -88,6 +89,18 @@ def _pairs(name: str, table: sa.Table, *, deleted_too: bool) -> Loader:
             row[name] = pairs[row["uuid"]]
 
     return load
+
+
+_REASONS = sa.select(INSTANCE_SYSTEM_METADATA.c.instance_uuid, INSTANCE_SYSTEM_METADATA.c.value).where(
+    INSTANCE_SYSTEM_METADATA.c.instance_uuid.in_(_UUIDS), INSTANCE_SYSTEM_METADATA.c.key == "locked_reason"
+)
+
+
+def _locked_reason(tx: Tx, chunk: Sequence[Row], uuids: list[str]) -> None:
+    reasons = {uuid: value for uuid, value in tx.execute(_REASONS, {"uuids": uuids})}  # noqa: C416
+    for row in chunk:
+        reason = reasons.get(row["uuid"])
+        row["system_metadata"] = {} if reason is None else {"locked_reason": reason}
 
 
 def _names(name: str, statement: sa.Select[Any], *, of_the_living: bool) -> Loader:
@@ -196,6 +209,7 @@ _LOADERS: dict[str, Loader] = {
     "pci_devices": _children("pci_devices", _living(PCI_DEVICES)),
     "security_groups": _names("security_groups", _security_groups(), of_the_living=False),
     "services": _services,
+    "locked_reason": _locked_reason,
     "system_metadata": _pairs("system_metadata", INSTANCE_SYSTEM_METADATA, deleted_too=True),
     "tags": _names("tags", _TAGS, of_the_living=True),
     "volumes": _children("volumes", _VOLUMES),

@@ -1,8 +1,9 @@
 """Policy enforcement: the rules of the contract under an operator's policy file (oslo.policy)."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 from oslo_config import cfg
 from oslo_policy import policy
@@ -12,6 +13,8 @@ from kilonova.contract.policies import Rule
 from kilonova.wire.http.faults import forbidden
 
 LOG = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 1.0
+_MOST_DECISIONS: Final = 100_000
 
 
 class Policy(Protocol):
@@ -30,19 +33,35 @@ class IsAdmin(policy.Check):
 
 
 class Enforcer:
-    """oslo.policy over ``rules``; the policy file is read on first use and again when it changes."""
+    """oslo.policy over ``rules``. The policy file is looked at once a second; decisions are kept until it changes.
 
-    def __init__(self, conf: cfg.ConfigOpts, rules: Iterable[Rule]) -> None:
+    A decision depends on the rule, the target and the caller alone, so it is remembered by these, unless a rule asks
+    another service (``http:`` checks).
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, rules: Iterable[Rule], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         policy.register("is_admin", IsAdmin)
         self._enforcer = policy.Enforcer(conf)
         # Every default differs from the deprecated rule that it replaced; a line per rule at each start says nothing.
         self._enforcer.suppress_default_change_warnings = True
         self._enforcer.suppress_deprecation_warnings = True
         self._enforcer.register_defaults([_default(rule) for rule in rules])
+        self._clock = clock
+        self._looked_at = -_LOOK_SECONDS
+        self._rules: Any = None
+        self._remembers = False
+        self._decisions: dict[Any, bool] = {}
 
     def load(self) -> None:
-        """Read the policy file now. Raises what oslo.policy raises for a broken one."""
+        """Read the policy file if it changed. Raises what oslo.policy raises for a broken one."""
         self._enforcer.load_rules()
+        if self._rules is not self._enforcer.rules:
+            self._rules = self._enforcer.rules
+            self._remembers = not any("http" in str(check) for check in self._enforcer.rules.values())
+            self._decisions = {}
+        self._looked_at = self._clock()
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> None:
         """Raise `Fault` 403 when the rule refuses."""
@@ -51,12 +70,42 @@ class Enforcer:
 
     def allows(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> bool:
         """Whether the rule passes for the target; a token of another scope than the rule takes does not."""
+        if self._clock() - self._looked_at >= _LOOK_SECONDS:
+            self.load()
         about = {"project_id": context.project_id, "user_id": context.user_id} if target is None else dict(target)
+        if not self._remembers:
+            return self._decide(rule, about, context)
+        key = rule, tuple(sorted(about.items(), key=lambda item: item[0])), _identity(context)
+        decisions = self._decisions
+        found = decisions.get(key)
+        if found is None:
+            found = self._decide(rule, about, context)
+            if len(decisions) >= _MOST_DECISIONS:
+                decisions.clear()
+            decisions[key] = found
+        return found
+
+    def _decide(self, rule: str, about: dict[str, Any], context: RequestContext) -> bool:
         try:
             return bool(self._enforcer.authorize(rule, about, credentials(context), do_raise=False))
         except policy.InvalidScope:
             LOG.debug("policy %s refuses a token of this scope", rule)
             return False
+
+
+def _identity(context: RequestContext) -> tuple[Any, ...]:
+    """All of a caller that `credentials` shows to rules."""
+    return (
+        context.user_id,
+        context.project_id,
+        context.user_domain_id,
+        context.project_domain_id,
+        context.domain_id,
+        tuple(context.roles),
+        tuple(context.service_roles),
+        context.is_admin,
+        context.system_scope,
+    )
 
 
 def credentials(context: RequestContext) -> dict[str, Any]:
@@ -69,7 +118,7 @@ def credentials(context: RequestContext) -> dict[str, Any]:
         "roles": list(context.roles),
         "is_admin": context.is_admin,
         "system_scope": context.system_scope,
-        "domain_id": None,
+        "domain_id": context.domain_id,
         "service_roles": list(context.service_roles),
     }
 
