@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from tests.real.database_fixtures import database_server, databases
 
 from kilonova.base import ids
+from kilonova.contract import context, exceptions
 from kilonova.db import query
 from kilonova.db.api import build_requests, flavors
 from kilonova.db.cell import instances
@@ -26,6 +27,7 @@ from kilonova.db.cell import tables as t
 from kilonova.db.cell.tables import INSTANCES, SERVICES, TAGS
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
+from kilonova.db.objects import instance as store
 from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated
 
 __all__ = ["database_server", "databases"]
@@ -304,3 +306,24 @@ def test_connections_come_back_without_a_transaction(cell: Database) -> None:
     assert cell.run(instances.instance_update, uuid, {"progress": 7}) == Updated()
     assert one.query(instances.instance_get, uuid)["progress"] == 7  # type: ignore[index]
     one.dispose()
+
+
+def test_object_is_not_saved_by_an_old_snapshot(cell: Database) -> None:
+    ctxt = context.admin()
+    uuid = make(cell, ids.new_uuid())
+    other = Database(cell.url.render_as_string(hide_password=False))
+
+    def save(tx: sa.Connection) -> None:
+        found = store.load(tx, uuid)
+        if not raced:
+            raced.append(other.run(instances.instance_update, uuid, {"task_state": "deleting"}))
+        found.task_state = "rebooting"
+        store.save(tx, ctxt, found, expected_task_state=[None])
+
+    raced: list[Any] = []
+    with pytest.raises(exceptions.UnexpectedDeletingTaskStateError):
+        cell.run(save)
+    other.dispose()
+    found = cell.query(instances.instance_get, uuid)
+    assert found is not None
+    assert found["task_state"] == "deleting"

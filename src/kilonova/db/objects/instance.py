@@ -10,10 +10,12 @@ import sqlalchemy as sa
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
+from kilonova.db.cell import instances as records
 from kilonova.db.cell import tables as t
 from kilonova.db.objects import fault as faults
 from kilonova.db.objects import hydrate, pairs, service, tag
 from kilonova.db.objects.hydrate import Row, as_set
+from kilonova.db.outcomes import DuplicateError, Missing, Stale
 
 EXTRA_OBJECTS = {
     "device_metadata": "InstanceDeviceMetadata",
@@ -251,20 +253,20 @@ def create(tx: sa.Connection, ctxt: Any, instance: objects.Instance) -> None:
     if instance.obj_attr_is_set("deleted") and instance.deleted:
         raise exceptions.ObjectActionError(action="create", reason="already deleted")
     values = hydrate.changed_columns(instance, t.INSTANCES, skip=OPTIONAL | {"cleaned", "deleted"})
-    try:
-        row = hydrate.insert(tx, t.INSTANCES, {"vm_state": "building", "power_state": 0, **values})
-    except sa.exc.IntegrityError as err:
-        raise exceptions.InstanceExists(name=instance.uuid) from err
-    uuid = row["uuid"]
-    extra = extra_values(instance, EXTRA)
-    hydrate.insert(tx, t.INSTANCE_EXTRA, {"instance_uuid": uuid, **extra})
     cache = instance.info_cache if instance.obj_attr_is_set("info_cache") else None
-    network_info = _network_text(cache) if cache is not None else "[]"
-    hydrate.insert(tx, t.INSTANCE_INFO_CACHES, {"instance_uuid": uuid, "network_info": network_info})
-    for name, table in PAIRS.items():
-        given = getattr(instance, name) if instance.obj_attr_is_set(name) else {}
-        pairs.replace(tx, table, uuid, given or {})
-    tx.execute(sa.insert(t.INSTANCE_ID_MAPPINGS).values(uuid=uuid))
+    given = {name: getattr(instance, name) for name in PAIRS if instance.obj_attr_is_set(name)}
+    new = {
+        "vm_state": "building",
+        "power_state": 0,
+        **values,
+        **given,
+        "extra": extra_values(instance, EXTRA),
+        "network_info": _network_text(cache) if cache is not None else "[]",
+    }
+    try:
+        row = records.instance_create(tx, new)
+    except DuplicateError as err:
+        raise exceptions.InstanceExists(name=instance.uuid) from err
     expected = {n for n in OPTIONAL if instance.obj_attr_is_set(n)} | {"info_cache", "ec2_ids"}
     _reload(tx, instance, row, expected)
 
@@ -281,16 +283,6 @@ def _reload(tx: sa.Connection, instance: objects.Instance, row: Row, expected: C
         if fresh.obj_attr_is_set(name):
             setattr(instance, name, getattr(fresh, name))
     instance.obj_reset_changes(recursive=True)
-
-
-def _expectation(column: sa.ColumnElement[Any], allowed: tuple[Any, ...] | None) -> list[sa.ColumnElement[bool]]:
-    if allowed is None:
-        return []
-    named = [a for a in allowed if a is not None]
-    tests = [column.in_(named)] if named else []
-    if None in allowed:
-        tests.append(column.is_(None))
-    return [sa.or_(*tests)]
 
 
 def save(
@@ -332,21 +324,13 @@ def _swap(
     vm_states: tuple[Any, ...] | None,
     tasks: tuple[Any, ...] | None,
 ) -> None:
-    table = t.INSTANCES
-    guards = _expectation(table.c.vm_state, vm_states) + _expectation(table.c.task_state, tasks)
-    changed = tx.execute(
-        sa.update(table)
-        .where(table.c.uuid == uuid, table.c.deleted == 0, *guards)
-        .values(**(values or {"updated_at": clock.naive_now()}))
-    )
-    if changed.rowcount:
-        return
-    now = tx.execute(
-        sa.select(table.c.vm_state, table.c.task_state).where(table.c.uuid == uuid, table.c.deleted == 0)
-    ).first()
-    if now is None:
+    expect = {"vm_state": vm_states, "task_state": tasks}
+    expect = {name: allowed for name, allowed in expect.items() if allowed is not None}
+    outcome = records.instance_update(tx, uuid, values or {"updated_at": clock.naive_now()}, expect)
+    if isinstance(outcome, Missing):
         raise exceptions.InstanceNotFound(instance_id=uuid)
-    _raise_unexpected(uuid, now.vm_state, now.task_state, vm_states, tasks)
+    if isinstance(outcome, Stale):
+        _raise_unexpected(uuid, outcome.current.get("vm_state"), outcome.current.get("task_state"), vm_states, tasks)
 
 
 def _raise_unexpected(
@@ -361,17 +345,12 @@ def _raise_unexpected(
         raise exceptions.InstanceUpdateConflict(
             instance_uuid=uuid, expected={"vm_state": list(vm_states)}, actual={"vm_state": vm_state}
         )
-    # MariaDB counts a row that keeps its values as not updated; the guards hold, so nothing is wrong.
 
 
 def _save_parts(tx: sa.Connection, instance: objects.Instance, changes: Collection[str]) -> None:
     for name in PAIRS.keys() & set(changes):
         pairs.replace(tx, PAIRS[name], instance.uuid, getattr(instance, name) or {})
-    if extra := extra_values(instance, EXTRA & set(changes)):
-        table = t.INSTANCE_EXTRA
-        done = tx.execute(sa.update(table).where(table.c.instance_uuid == instance.uuid).values(**extra))
-        if not done.rowcount:
-            hydrate.insert(tx, table, {"instance_uuid": instance.uuid, **extra})
+    records.instance_extra_update(tx, instance.uuid, extra_values(instance, EXTRA & set(changes)))
     if "info_cache" in changes and instance.info_cache is not None:
         save_info_cache(tx, None, instance.info_cache)
 
@@ -380,13 +359,7 @@ def save_info_cache(tx: sa.Connection, ctxt: Any, cache: objects.InstanceInfoCac
     """Write the network info of one instance, making the row when it is missing."""
     if "network_info" not in cache.obj_what_changed():
         return
-    table = t.INSTANCE_INFO_CACHES
-    text = _network_text(cache)
-    done = tx.execute(
-        sa.update(table).where(table.c.instance_uuid == cache.instance_uuid).values(network_info=text, deleted=0)
-    )
-    if not done.rowcount:
-        hydrate.insert(tx, table, {"instance_uuid": cache.instance_uuid, "network_info": text})
+    records.instance_info_cache_update(tx, cache.instance_uuid, _network_text(cache))
     cache.obj_reset_changes()
 
 
@@ -400,11 +373,8 @@ def refresh(tx: sa.Connection, ctxt: Any, instance: objects.Instance, use_slave:
     instance.obj_reset_changes(recursive=True)
 
 
-_CHILDREN = (t.INSTANCE_INFO_CACHES, t.INSTANCE_METADATA, t.INSTANCE_FAULTS, t.BLOCK_DEVICE_MAPPING, t.MIGRATIONS)
-
-
 def destroy(tx: sa.Connection, ctxt: Any, instance: objects.Instance, hard_delete: bool = False) -> None:
-    """Soft-delete the instance and what belongs to it.
+    """Mark the instance and what belongs to it as deleted; with `hard_delete` remove every trace of it.
 
     Without a host the row must still have none (a scheduler may just have placed it): ObjectActionError otherwise.
     Raises InstanceNotFound when it is deleted already.
@@ -412,19 +382,15 @@ def destroy(tx: sa.Connection, ctxt: Any, instance: objects.Instance, hard_delet
     if not instance.obj_attr_is_set("id"):
         raise exceptions.ObjectActionError(action="destroy", reason="already destroyed")
     table = t.INSTANCES
-    guards = [table.c.uuid == instance.uuid]
-    if not (instance.obj_attr_is_set("host") and instance.host):
-        guards.append(table.c.host.is_(None))
-    if not hydrate.soft_delete(tx, table, *guards):
-        living = tx.execute(sa.select(table.c.id).where(table.c.uuid == instance.uuid, table.c.deleted == 0)).first()
-        if living is None:
-            raise exceptions.InstanceNotFound(instance_id=instance.uuid)
+    placed = instance.obj_attr_is_set("host") and instance.host
+    outcome = records.instance_destroy(tx, instance.uuid, {} if placed else {"host": None})
+    if isinstance(outcome, Missing):
+        raise exceptions.InstanceNotFound(instance_id=instance.uuid)
+    if isinstance(outcome, Stale):
         raise exceptions.ObjectActionError(action="destroy", reason="host changed")
-    for child in _CHILDREN:
-        hydrate.soft_delete(tx, child, child.c.instance_uuid == instance.uuid)
-    tx.execute(sa.delete(t.TAGS).where(t.TAGS.c.resource_id == instance.uuid))
-    tx.execute(sa.delete(t.CONSOLE_AUTH_TOKENS).where(t.CONSOLE_AUTH_TOKENS.c.instance_uuid == instance.uuid))
     row = tx.execute(sa.select(table).where(table.c.uuid == instance.uuid)).mappings().one()
     hydrate.fill(instance, row, skip=OPTIONAL | {"cleaned", "deleted"})
     instance.deleted = True
     instance.obj_reset_changes(recursive=True)
+    if hard_delete:
+        records.instance_purge(tx, instance.uuid)
