@@ -12,7 +12,7 @@ from kilonova.db.cell import instances, services
 PROJECT = "6f70656e737461636b20342065766572"
 OTHER = "a" * 32
 NOWHERE = "99999999-9999-4999-8999-999999999999"
-NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the databases' times have no zone
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 VIF = """[{"id": "p", "address": "fa:16:3e:00:00:01", "network": {"label": "%s", "subnets": [
 {"ips": [{"address": "10.0.0.5", "type": "fixed", "floating_ips": [{"address": "172.24.4.9", "type": "floating"}]}]}
 ]}}]"""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kilonova.api import hosts
 from kilonova.api.services import Services
 from kilonova.base import clock, ids
+from kilonova.clients.placement.client import InventoryInUse
 from kilonova.contract import exceptions, objects
 from kilonova.contract.nouns import services as contract
 from kilonova.db.api import aggregates, host_mappings
@@ -256,9 +257,10 @@ def _delete_providers(call: Call[Services], uuid: str) -> None:
     try:
         for provider in reversed(placement.provider_tree(call.context, uuid)):
             placement.provider_delete(call.context, provider.uuid)
-    except exceptions.NovaException as error:
-        message = f"The resource provider {uuid} cannot be deleted: {error.format_message()}"
-        raise conflict(message) from None
+    except InventoryInUse:
+        raise conflict(
+            f"The resource provider {uuid} still has allocations in Placement; delete them or what they are for first."
+        ) from None
 
 
 def _forget(tx: Tx, call: Call[Services], row: _Row, nodes: list[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
+from kilonova.db.cell.tables import INSTANCE_SYSTEM_METADATA
 from kilonova.db.objects import hydrate
 
 
@@ -21,10 +22,18 @@ def read(tx: sa.Connection, table: sa.Table, uuids: Iterable[str]) -> dict[str, 
 
 
 def replace(tx: sa.Connection, table: sa.Table, uuid: str, wanted: Mapping[str, str | None]) -> None:
-    """Make the instance's pairs exactly `wanted`: keep equal rows, update, add, soft-delete."""
+    """Make the instance's pairs exactly `wanted`: keep equal rows, update, add, delete.
+
+    System metadata is also read of deleted instances, with their deleted rows: there, what is no longer wanted must
+    leave no row behind.
+    """
     present = read(tx, table, [uuid]).get(uuid, {})
     if gone := present.keys() - wanted.keys():
-        hydrate.soft_delete(tx, table, table.c.instance_uuid == uuid, table.c.key.in_(gone))
+        where = (table.c.instance_uuid == uuid, table.c.key.in_(gone), table.c.deleted == 0)
+        if table is INSTANCE_SYSTEM_METADATA:
+            tx.execute(sa.delete(table).where(*where))
+        else:
+            hydrate.soft_delete(tx, table, *where)
     for key in present.keys() & wanted.keys():
         if present[key] != wanted[key]:
             same = (table.c.instance_uuid == uuid, table.c.key == key, table.c.deleted == 0)
