@@ -16,6 +16,7 @@ from tests.fakes.guests import flavor
 
 from kilonova import conf as configuration
 from kilonova.base import clock
+from kilonova.clients.http import ServiceUnavailable
 from kilonova.conductor import records
 from kilonova.conductor.world import World
 from kilonova.contract import exceptions, objects
@@ -120,19 +121,24 @@ class Hosts:
         for method, kwargs in mail:
             if kwargs["host"] in self.down:
                 kept.append((method, kwargs))
-            elif method == "build":
-                self._build(**kwargs)
-            else:
-                self._terminate(kwargs["instance"].uuid)
+                continue
+            try:
+                if method == "build":
+                    self._build(**kwargs)
+                else:
+                    self._terminate(kwargs["instance"].uuid)
+            except ServiceUnavailable:
+                # As the journal of a real host: it goes on where it was.
+                kept.append((method, kwargs))
         self.mail[:0] = kept
 
     def _build(
         self, *, ctxt: Any, instance: Any, host: str, host_list: Any, filter_properties: Any, **more: Any
     ) -> None:
         server = self.stage.server(instance.uuid)
-        if server is None or not records.waits_for_host(server):
+        if server is None or not (records.waits_for_host(server) or self._begun(server, host)):
             return
-        if host in self.refusing:
+        if host in self.refusing and server.host is None:
             self.stage.clients.placement.allocations_delete(ctxt, server.uuid, force=True)
             self.given_back.append(
                 {"instances": [server], "filter_properties": filter_properties, "host_lists": [host_list], **more}
@@ -156,6 +162,10 @@ class Hosts:
             return
         server.vm_state, server.task_state, server.power_state = "active", None, 1
         self.stage.save(server)
+
+    @staticmethod
+    def _begun(server: Any, host: str) -> bool:
+        return server.vm_state == "building" and server.host == host and server.task_state == "spawning"
 
     def _terminate(self, uuid: str) -> None:
         server = self.stage.server(uuid)
