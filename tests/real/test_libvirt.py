@@ -1,8 +1,8 @@
 """The libvirt driver against a real libvirtd and QEMU.
 
-Needs libvirt at KILONOVA_LIBVIRT_URI (default qemu:///system) and, for ports, Open vSwitch. Two kinds of guests: a boot
-sector made here, and the image KILONOVA_GUEST_IMAGE (a qcow2 with a Linux that reads config drives, says "login:" and
-"READY name" on its serial console and obeys the power button).
+With the libvirtd at KILONOVA_LIBVIRT_URI, or one that the tests start (as root). Ports need Open vSwitch.
+Two kinds of guests: a boot sector made here, and the image KILONOVA_GUEST_IMAGE (a qcow2 with a Linux that reads config
+drives, says "login:" and "READY name" on its serial console and obeys the power button).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pytest
 libvirt = pytest.importorskip("libvirt")
 
 from tests.fakes import guests  # noqa: E402
-from tests.real import bootsector  # noqa: E402
+from tests.real import bootsector, private_libvirt  # noqa: E402
 
 from kilonova.contract import exceptions, objects  # noqa: E402
 from kilonova.contract.states import Power  # noqa: E402
@@ -34,21 +34,29 @@ from kilonova.virt.libvirt.driver import LibvirtDriver  # noqa: E402
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-URI = os.environ.get("KILONOVA_LIBVIRT_URI", "qemu:///system")
 GUEST_IMAGE = os.environ.get("KILONOVA_GUEST_IMAGE", "")
 BRIDGE = "br-kntest"
 
 
-def reachable() -> str | None:
+def uri() -> str:
+    return os.environ["KILONOVA_LIBVIRT_URI"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libvirtd(tmp_path_factory):
+    if "KILONOVA_LIBVIRT_URI" in os.environ:
+        yield
+        return
     try:
-        libvirt.open(URI).close()
-    except libvirt.libvirtError as failure:
-        return str(failure)
-    return None
-
-
-if (why := reachable()) is not None:
-    pytest.skip(f"no libvirt at {URI}: {why}", allow_module_level=True)
+        with (
+            private_libvirt.running(tmp_path_factory.mktemp("libvirtd")) as (address, root),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setenv("KILONOVA_LIBVIRT_URI", address)
+            patch.setenv("KILONOVA_LIBVIRT_ROOT", root)
+            yield
+    except private_libvirt.Unavailable as why:
+        pytest.skip(str(why))
 
 
 class Images:
@@ -84,7 +92,7 @@ class Host:
         self.conf = guests.configuration(
             state_path=str(root),
             instances_path=str(root / "instances"),
-            libvirt__connection_uri=URI,
+            libvirt__connection_uri=uri(),
             libvirt__virt_type="qemu",
             libvirt__cpu_mode="none",
             libvirt__tb_cache_size=32,
@@ -228,7 +236,7 @@ def test_an_agent_that_restarts_leaves_guests_alone(host):
 def test_events_tell_what_guests_do_by_themselves(host):
     spec = host.spec()
     host.driver.spawn(None, spec)
-    domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+    domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
     domain.suspend()
     domain.resume()
     deadline = time.monotonic() + 10
@@ -239,7 +247,7 @@ def test_events_tell_what_guests_do_by_themselves(host):
 
 
 def test_guests_of_others_are_not_ours(host):
-    connection = libvirt.open(URI)
+    connection = libvirt.open(uri())
     name = f"other-{uuid.uuid4()}"
     other = connection.defineXML(
         f"<domain type='qemu'><name>{name}</name><memory>65536</memory><os><type>hvm</type></os></domain>"
@@ -383,7 +391,7 @@ def test_ephemeral_swap_and_local_volume(host):
     disks = BlockDevices(volumes=[volume], ephemerals=[LocalDisk(1), LocalDisk(1, format="vfat")], swap=LocalDisk(16))
     spec = host.spec(block_devices=disks)
     host.driver.spawn(None, spec)
-    domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+    domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
     assert domain.blockInfo("vdx")[0] == 8 << 20
     assert domain.blockInfo("vdb")[0] == 1 << 30
     cached = sorted(path.name for path in (host.root / "instances" / "_base").iterdir())
@@ -409,14 +417,14 @@ def test_uefi_variables_survive_a_hard_reboot(host, secure):
         host.driver.spawn(None, spec)
     except (exceptions.UEFINotSupported, exceptions.SecureBootNotSupported) as failure:
         pytest.skip(str(failure))
-    domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+    domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
     before = ET.fromstring(domain.XMLDesc())
-    nvram = pathlib.Path(before.findtext("os/nvram"))
+    nvram = pathlib.Path(os.environ.get("KILONOVA_LIBVIRT_ROOT", "/"), before.findtext("os/nvram").strip("/"))
     assert nvram.exists()
     assert (before.find("os/loader").get("secure") == "yes") is (secure == "required")
     written = nvram.stat().st_ino
     host.driver.reboot(None, spec, hard=True)
-    after = ET.fromstring(libvirt.open(URI).lookupByUUIDString(spec.instance.uuid).XMLDesc())
+    after = ET.fromstring(libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid).XMLDesc())
     assert after.findtext("os/loader") == before.findtext("os/loader")
     assert nvram.stat().st_ino == written
     host.driver.destroy(None, spec.instance, [], BlockDevices())
@@ -516,7 +524,7 @@ def test_events_go_on_after_libvirtd_was_restarted(host):
     while GuestChange.PAUSED not in {event.change for event in host.events} and time.monotonic() < deadline:
         time.sleep(1)
         with contextlib.suppress(libvirt.libvirtError):
-            domain = libvirt.open(URI).lookupByUUIDString(spec.instance.uuid)
+            domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
             domain.suspend()
             domain.resume()
     assert GuestChange.PAUSED in {event.change for event in host.events}
