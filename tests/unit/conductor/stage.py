@@ -99,6 +99,7 @@ class Hosts:
         self.given_back: list[dict[str, Any]] = []
         self.casts: list[tuple[str, str]] = []
         self.drop = 0
+        self.gave_back: set[tuple[str, str]] = set()
 
     def build_and_run_instance(self, ctxt: Any, **kwargs: Any) -> None:
         assert kwargs["host"] in self.stage.hosts
@@ -138,7 +139,10 @@ class Hosts:
         server = self.stage.server(instance.uuid)
         if server is None or not (records.waits_for_host(server) or self._begun(server, host)):
             return
+        if (host, server.uuid) in self.gave_back:
+            return
         if host in self.refusing and server.host is None:
+            self.gave_back.add((host, server.uuid))
             self.stage.clients.placement.allocations_delete(ctxt, server.uuid, force=True)
             self.given_back.append(
                 {"instances": [server], "filter_properties": filter_properties, "host_lists": [host_list], **more}

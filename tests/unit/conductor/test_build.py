@@ -9,7 +9,7 @@ from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
-from kilonova.contract import objects
+from kilonova.contract import exceptions, objects
 from kilonova.db import flows
 from kilonova.db.objects import action, bdm, tag
 from kilonova.flow.engine import Engine
@@ -250,3 +250,18 @@ def test_a_conductor_that_just_began_does_not_believe_that_hosts_are_down(stage:
     stage.world.began -= 3600
     run(stage, 200)
     assert stage.server(server).host == "h2"
+
+
+def test_requests_that_raced_past_the_quota_are_taken_back(stage: Stage) -> None:
+    def recheck(ctxt: object, spec: object, count: int) -> None:
+        raise exceptions.TooManyInstances(overs="instances", req="1", used="10", allowed="10")
+
+    stage.world.recheck = recheck
+    server = begin(stage, stage.post())
+    run(stage)
+    assert "Quota exceeded" in stage.buried(server).fault.message
+    assert stage.leftovers(server)["allocations"] == {}
+    stage.conf.set_override("recheck_quota", False, group="quota")
+    other = begin(stage, stage.post())
+    run(stage)
+    assert stage.server(other).vm_state == "active"

@@ -22,7 +22,6 @@ from kilonova.flow import offers
 from kilonova.flow.plan import Finish, Retry, flow, rest, step
 from kilonova.flow.run import Run
 from kilonova.flow.store import NewFlow
-from kilonova.wire.rpc.errors import RPC_LOST
 
 
 def new_try(
@@ -215,19 +214,19 @@ def _server(run: Run) -> objects.Instance | None:
     return run.world.place_of_run(run).database.query(records.look, run.subject_id)
 
 
-_SHORTLY = Retry(on=(Exception,), but=(exceptions.NoValidHost, exceptions.BuildAbortException), base=0.5, cap=10.0)
+_SHORTLY = Retry(on=(Exception,), but=(exceptions.NoValidHost,), attempts=8, base=0.5, cap=20.0)
 
 FLOW = flow(
     offers.RESCHEDULE,
     step(accept, undo=fail, retry=_SHORTLY),
     step(claim, undo=release, retry=_SHORTLY),
     step(prepare, retry=_SHORTLY),
-    step(send, undo=clean, retry=Retry(on=RPC_LOST)),
-    rest(watch, every=watching.pause, retry=_SHORTLY),
+    step(send, undo=clean, retry=_SHORTLY),
+    rest(watch, every=watching.pause, retry=watching.UNTIRING),
 )
 
 WATCH = flow(
     offers.WATCH,
     step(seen, undo=release),
-    rest(watch_only, every=watching.pause, undo=clean, retry=_SHORTLY),
+    rest(watch_only, every=watching.pause, undo=clean, retry=watching.UNTIRING),
 )

@@ -14,11 +14,14 @@ from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions, objects
 from kilonova.contract.states import VM, Task
 from kilonova.flow import offers
-from kilonova.flow.plan import Finish
+from kilonova.flow.plan import Finish, Retry
 from kilonova.flow.run import Run
 from kilonova.flow.store import EventKind
 
 LOG = logging.getLogger(__name__)
+
+UNTIRING = Retry(on=(Exception,), but=(exceptions.BuildAbortException,), attempts=1_000_000, base=1.0, cap=30.0)
+"""A look that fails (a database is away) says nothing about the build; its own deadline ends the watch."""
 
 
 class Next:

@@ -239,7 +239,7 @@ def _forget_unmapped(tx: Any, uuid: str) -> None:
 
 
 PATIENT = Retry(on=RPC_LOST, attempts=8, base=1.0, cap=20.0)
-SHORTLY = Retry(on=(Exception,), but=(UserDeletedError, exceptions.BuildAbortException), base=0.5, cap=10.0)
+SHORTLY = Retry(on=(Exception,), but=(UserDeletedError,), attempts=8, base=0.5, cap=20.0)
 
 BATCH = flow(
     offers.BUILD_BATCH,
@@ -252,5 +252,5 @@ FLOW = flow(
     step(record, undo=give_up, retry=SHORTLY),
     step(commit, atomic=True),
     step(send, undo=clean, retry=SHORTLY),
-    rest(watch, every=watching.pause, retry=SHORTLY),
+    rest(watch, every=watching.pause, retry=watching.UNTIRING),
 )
