@@ -208,6 +208,34 @@ def test_by_address(world):
     assert forged.status_code == 404
 
 
+def by_provider(address="10.0.0.9", provider="lb", secret=SECRET):
+    signature = hmac.new(secret.encode(), provider.encode(), hashlib.sha256).hexdigest()
+    return {
+        "X-Metadata-Provider": provider,
+        "X-Metadata-Provider-Signature": signature,
+        "X-Forwarded-For": f"{address}, 192.0.2.1",
+    }
+
+
+def test_behind_a_provider(world):
+    neutron = world.cloud.neutron
+    instance = world.server()
+    network, elsewhere = neutron.network(), neutron.network()
+    neutron.subnets[neutron.subnet(network, "10.0.0.0/24")]["advanced_service_providers"] = "lb"
+    neutron.subnet(elsewhere, "10.0.0.0/24")
+    owned = {"project": PROJECT, "device_owner": "compute:nova"}
+    port = neutron.port(network, device_id=instance.uuid, **owned)
+    neutron.ports[port]["fixed_ips"] = [{"ip_address": "10.0.0.9", "subnet_id": "s"}]
+    other = neutron.port(elsewhere, device_id=world.server().uuid, **owned)
+    neutron.ports[other]["fixed_ips"] = [{"ip_address": "10.0.0.9", "subnet_id": "t"}]
+    client = world.client()
+    found = client.simulate_get("/openstack/latest/meta_data.json", headers=by_provider())
+    assert found.json["uuid"] == instance.uuid
+    assert client.simulate_get("/openstack", headers=by_provider(secret="wrong")).status_code == 403
+    assert client.simulate_get("/openstack", headers=by_provider(provider="nobody")).status_code == 400
+    assert client.simulate_get("/openstack", headers=by_provider(address="10.0.0.99")).status_code == 400
+
+
 def test_a_broken_database_is_no_404(world):
     instance = world.server()
     world.cells.for_instance = lambda uuid: (_ for _ in ()).throw(RuntimeError("secret detail"))

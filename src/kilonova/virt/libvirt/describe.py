@@ -37,7 +37,7 @@ def metadata(guest: GuestSpec, now: datetime) -> InstanceInfo:
         image=_image(guest.image_meta, root_image),
         user=(instance.user_id, system.get("owner_user_name", _UNKNOWN)),
         project=(instance.project_id, system.get("owner_project_name", _UNKNOWN)),
-        root=("image", root_image) if instance.image_ref else None,
+        root=("image" if instance.image_ref else "volume", root_image or ""),
         ports=_ports(guest.network_info),
     )
 

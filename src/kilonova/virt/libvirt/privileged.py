@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from oslo_config import cfg
 from oslo_privsep import capabilities, priv_context
@@ -45,10 +46,15 @@ def _without_daemons() -> None:
         each.set_client_mode(False)
 
 
-@context.entrypoint
-def last_bytes(path: str, count: int) -> tuple[bytes, int]:
-    """The last `count` bytes of a file and how many were left out before them. Raises FileNotFoundError."""
+def read_end(path: Path, count: int) -> bytes:
+    """The last `count` bytes of a file. Raises FileNotFoundError, PermissionError."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - count))
-        return file.read(count), max(0, size - count)
+        return file.read(count)
+
+
+@context.entrypoint
+def last_bytes(path: str, count: int) -> bytes:
+    """`read_end` of a file that only root may read."""
+    return read_end(Path(path), count)

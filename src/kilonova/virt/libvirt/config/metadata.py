@@ -81,8 +81,8 @@ class InstanceInfo:
     user: tuple[str, str] | None
     """(id, name)."""
     project: tuple[str, str] | None
-    root: tuple[str, str] | None
-    """(image or volume, uuid)."""
+    root: tuple[str, str]
+    """(image or volume, uuid of the image if there is one)."""
     ports: Sequence[PortInfo]
 
     def element(self) -> ET.Element:
@@ -96,7 +96,6 @@ class InstanceInfo:
             self.image.element(),
             owner,
         ]
-        if self.root:
-            parts.append(_node("root", type=self.root[0], uuid=self.root[1]))
+        parts.append(_node("root", type=self.root[0], uuid=self.root[1]))
         parts.append(_node("ports", *(port.element() for port in self.ports)))
         return _node("instance", *parts)
