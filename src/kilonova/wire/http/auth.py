@@ -52,7 +52,7 @@ class KeystoneTokens(auth_token.AuthProtocol):
     """
 
     def __init__(self, app: Wsgi, conf: cfg.ConfigOpts) -> None:
-        super().__init__(app, {"oslo_config_config": conf, "log_name": "kilonova.auth"})
+        super().__init__(app, {"oslo_config_config": conf})
         seconds = int(self._conf.get("token_cache_time"))
         shared = self._conf.get("memcached_servers") or self._conf.get("cache")
         self._own = TokenCache(seconds) if seconds > 0 and not shared else None

@@ -1,0 +1,231 @@
+"""Servers listed, shown and changed: over all cells, in pages, by filters, with a cell that is away."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.unit.api import seeds
+
+from kilonova.db.api import aggregates, instance_groups, request_specs
+from kilonova.db.cell import instances
+from kilonova.db.cells import Cells
+
+HOUR = datetime.timedelta(hours=1)
+
+
+def names(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [server["name"] for server in answer.json["servers"]]
+
+
+@pytest.fixture
+def five(world: Any) -> list[str]:
+    """Servers a (oldest) to e (newest), by turns in both cells."""
+    return [
+        seeds.server(
+            world,
+            ("c1", "c2")[number % 2],
+            display_name=name,
+            hostname=name,
+            created_at=seeds.NOW + number * HOUR,
+            updated_at=seeds.NOW + number * HOUR,
+        )
+        for number, name in enumerate("abcde")
+    ]
+
+
+def test_servers_of_all_cells_come_newest_first(world: Any, five: list[str]) -> None:
+    assert names(world.get("/servers")) == ["e", "d", "c", "b", "a"]
+    assert names(world.get("/servers/detail")) == ["e", "d", "c", "b", "a"]
+    assert names(world.get("/servers?sort_key=display_name&sort_dir=asc")) == ["a", "b", "c", "d", "e"]
+
+
+def test_pages_go_through_all_cells(world: Any, five: list[str]) -> None:
+    seen: list[str] = []
+    path = "/servers?limit=2"
+    while path:
+        answer = world.get(path)
+        seen += names(answer)
+        links = answer.json.get("servers_links", [])
+        path = links[0]["href"].partition("/v2.1")[2] if links else ""
+    assert seen == ["e", "d", "c", "b", "a"]
+    assert world.get("/servers?marker=" + seeds.NOWHERE).status_code == 400
+    assert names(world.get("/servers?limit=0")) == []
+
+
+def test_filters(world: Any, five: list[str]) -> None:
+    for asked, expected in (
+        ("name=[bc]", ["c", "b"]),
+        ("status=active", ["e", "d", "c", "b", "a"]),
+        ("status=ERROR", []),
+        ("changes-since=2026-01-02T06:30:00Z", ["e"]),
+        ("flavor=nothing", []),
+    ):
+        assert names(world.get(f"/servers?{asked}")) == expected, asked
+    assert names(world.get("/servers?changes-before=2026-01-02T03:30:00Z", version="2.66")) == ["a"]
+    assert names(world.get("/servers?hostname=a", version="2.90")) == ["a"]
+    # Only who passes the policy may filter by host; others get the list as if it were not there.
+    assert len(names(world.get("/servers?host=h9"))) == 5
+    assert names(world.get("/servers?host=h9", user="admin")) == []
+    assert names(world.get("/servers?status=nonsense")) == []
+    assert world.get("/servers?status=nonsense", version="2.38").status_code == 400
+    assert world.get("/servers?sort_key=host").status_code == 403
+    backwards = "changes-since=2026-01-03T00:00:00Z&changes-before=2026-01-02T00:00:00Z"
+    assert world.get(f"/servers?{backwards}", version="2.66").status_code == 400
+
+
+def test_tags_filter(world: Any) -> None:
+    seeds.server(world, display_name="a", tags=["x", "y"])
+    seeds.server(world, display_name="b", tags=["y"])
+    for asked, expected in (
+        ("tags=x,y", ["a"]),
+        ("tags-any=x,z", ["a"]),
+        ("not-tags=x,y", ["b"]),
+        ("not-tags-any=x", ["b"]),
+    ):
+        assert names(world.get(f"/servers?{asked}", version="2.26")) == expected, asked
+
+
+def test_addresses_filter(world: Any) -> None:
+    seeds.server(world, display_name="a", network_info=seeds.VIF % "private")
+    seeds.server(world, display_name="b")
+    assert names(world.get("/servers?ip=10.0.0.5")) == ["a"]
+    assert names(world.get("/servers?ip=10.0.0.9")) == []
+
+
+def test_other_projects_are_not_seen(world: Any) -> None:
+    mine = seeds.server(world, display_name="mine")
+    theirs = seeds.server(world, display_name="theirs", project_id=seeds.OTHER)
+    assert names(world.get("/servers")) == ["mine"]
+    assert world.get(f"/servers/{theirs}").status_code == 404
+    assert world.get("/servers?all_tenants=1").status_code == 403
+    assert sorted(names(world.get("/servers?all_tenants=1", user="admin"))) == ["mine", "theirs"]
+    assert names(world.get(f"/servers?all_tenants=1&tenant_id={seeds.OTHER}", user="admin")) == ["theirs"]
+    assert world.get(f"/servers/{mine}").status_code == 200
+    assert world.get(f"/servers/{theirs}", user="admin").status_code == 200
+
+
+def test_deleted_servers_are_for_administrators(world: Any) -> None:
+    uuid = seeds.server(world, display_name="gone", updated_at=seeds.NOW)
+    with world.cell("c1").database.write() as tx:
+        instances.instance_destroy(tx, uuid)
+    assert names(world.get("/servers")) == []
+    assert world.get(f"/servers/{uuid}").status_code == 404
+    assert names(world.get("/servers?deleted=true", user="admin")) == ["gone"]
+    shown = world.get("/servers/detail?deleted=true", user="admin").json["servers"][0]
+    assert shown["status"] == "DELETED"
+    assert names(world.get("/servers?changes-since=2026-01-01T00:00:00Z")) == ["gone"]
+
+
+def test_an_administrator_sees_where_a_server_is(world: Any) -> None:
+    uuid = seeds.server(world, network_info=seeds.VIF % "private", system_metadata={"image_hw_disk_bus": "virtio"})
+    seeds.service(world)
+    with world.cells.api.write() as tx:
+        aggregate = aggregates.aggregate_create(tx, "agg", {"availability_zone": "z"})
+        aggregates.aggregate_host_add(tx, aggregate["id"], "h1")
+        group = instance_groups.instance_group_create(
+            tx, {"name": "g", "project_id": seeds.PROJECT, "user_id": "joe"}, "affinity"
+        )
+        instance_groups.instance_group_members_add(tx, group["id"], [uuid])
+        spec = {"availability_zone": "z", "scheduler_hints": {"group": [group["uuid"]]}}
+        request_specs.request_spec_create(tx, {"instance_uuid": uuid, "spec": json.dumps({"nova_object.data": spec})})
+    shown = world.get(f"/servers/{uuid}", version="2.100", user="admin").json["server"]
+    assert shown["OS-EXT-SRV-ATTR:host"] == "h1"
+    assert shown["OS-EXT-AZ:availability_zone"] == "z"
+    assert shown["host_status"] == "UP"
+    assert shown["server_groups"] == [group["uuid"]]
+    assert shown["pinned_availability_zone"] == "z"
+    assert shown["scheduler_hints"] == {"group": [group["uuid"]]}
+    assert [ip["addr"] for ip in shown["addresses"]["private"]] == ["10.0.0.5", "172.24.4.9"]
+    plain = world.get(f"/servers/{uuid}", version="2.100").json["server"]
+    assert not {"OS-EXT-SRV-ATTR:host", "host_status"} & set(plain)
+    assert plain["OS-EXT-SRV-ATTR:hostname"] == "one"
+    listed = world.get("/servers/detail", version="2.100", user="admin").json["servers"][0]
+    assert listed == {key: value for key, value in shown.items() if key != "server_groups"}
+
+
+def test_security_groups_are_asked_for_once_in_a_while(world: Any) -> None:
+    port = world.cloud.neutron.port(world.cloud.neutron.network(project=seeds.PROJECT), project=seeds.PROJECT)
+    group = world.cloud.neutron.security_group("web", project=seeds.PROJECT)
+    world.cloud.neutron.ports[port]["security_groups"] = [group]
+    vif = [{"id": port, "address": "fa:16:3e:00:00:01", "network": {"label": "n", "subnets": []}}]
+    uuid = seeds.server(world, network_info=json.dumps(vif))
+    assert world.get(f"/servers/{uuid}").json["server"]["security_groups"] == [{"name": "web"}]
+    world.cloud.neutron.unreachable("GET", "/v2.0/.*", times=100)
+    assert world.get(f"/servers/{uuid}").json["server"]["security_groups"] == [{"name": "web"}]
+
+
+def test_the_number_of_statements_does_not_grow_with_the_page(world: Any) -> None:
+    def statements() -> int:
+        counted: list[str] = []
+
+        def count(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+            if statement.startswith("SELECT"):
+                counted.append(statement)
+
+        engines = [world.cells.api.engine, *(cell.database.engine for cell in world.cells.all())]
+        for engine in engines:
+            sa.event.listen(engine, "before_cursor_execute", count)
+        try:
+            assert world.get("/servers/detail", version="2.100", user="admin").status_code == 200
+        finally:
+            for engine in engines:
+                sa.event.remove(engine, "before_cursor_execute", count)
+        return len(counted)
+
+    seeds.server(world, network_info=seeds.VIF % "private")
+    few = statements()
+    for _ in range(20):
+        seeds.server(world, network_info=seeds.VIF % "private")
+    assert statements() == few
+
+
+@pytest.fixture
+def half(world: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A server in each cell, of which c2 does not answer."""
+    found = {name: seeds.server(world, name, display_name=name) for name in ("c1", "c2")}
+    lost = world.cell("c2").database
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise sa.exc.OperationalError("SELECT", None, OSError("away"))
+
+    monkeypatch.setattr(lost, "read", broken)
+    return found
+
+
+def test_a_lost_cell_gives_partial_records(world: Any, half: dict[str, str]) -> None:
+    assert names(world.get("/servers")) == ["c1"]
+    listed = world.get("/servers", version="2.69").json["servers"]
+    assert [(s["id"], s.get("status")) for s in listed] == [(half["c2"], "UNKNOWN"), (half["c1"], None)]
+    detail = world.get("/servers/detail", version="2.69").json["servers"]
+    assert set(detail[0]) == {"id", "status", "tenant_id", "created", "links"}
+    assert names(world.get("/servers?limit=5", version="2.69")) == ["c1"]
+    assert world.get(f"/servers/{half['c2']}").status_code == 500
+
+
+def test_a_lost_cell_fails_the_list_where_configured(world: Any, half: dict[str, str]) -> None:
+    world.conf.set_override("list_records_by_skipping_down_cells", False, group="api")
+    assert world.get("/servers").status_code == 500
+
+
+def test_a_server_is_changed(world: Any) -> None:
+    uuid = seeds.server(world)
+    change = {"server": {"name": "new", "description": "d", "accessIPv4": "1.2.3.4", "hostname": "new-host"}}
+    changed = world.request("PUT", f"/servers/{uuid}", change, version="2.90")
+    assert changed.status_code == 200, changed.text
+    server = changed.json["server"]
+    assert (server["name"], server["description"], server["accessIPv4"]) == ("new", "d", "1.2.3.4")
+    record = seeds.record(world, uuid)
+    assert (record["display_name"], record["hostname"]) == ("new", "new-host")
+    old = world.request("PUT", f"/servers/{uuid}", {"server": {"name": "b"}}).json["server"]
+    assert "OS-EXT-STS:vm_state" not in old
+    assert world.request("PUT", f"/servers/{seeds.NOWHERE}", change, version="2.90").status_code == 404
+
+
+def test_cells_are_known_by_their_mappings(world: Any) -> None:
+    assert isinstance(world.cells, Cells)
+    assert [cell.name for cell in world.cells.all()] == ["cell0", "c1", "c2"]
