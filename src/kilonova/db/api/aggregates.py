@@ -23,11 +23,6 @@ def aggregate_get(tx: Tx, id: int) -> Row | None:
     return _first(aggregate_list(tx, ids=[id]))
 
 
-def aggregate_get_by_uuid(tx: Tx, uuid: str) -> Row | None:
-    found = query.rows(tx, sa.select(AGGREGATES).where(_C.uuid == uuid))
-    return _first(_whole(tx, found))
-
-
 def aggregate_list(
     tx: Tx, *, ids: Iterable[int] | None = None, host: str | None = None, key: str | None = None
 ) -> list[Row]:

@@ -22,15 +22,6 @@ def flavor_get(tx: Tx, flavorid: str, *, project_id: str | None = None) -> Row |
     return _one(tx, _C.flavorid == flavorid, *_visible(project_id))
 
 
-def flavor_get_by_id(tx: Tx, id: int) -> Row | None:
-    """A flavor by its number."""
-    return _one(tx, _C.id == id)
-
-
-def flavor_get_by_name(tx: Tx, name: str) -> Row | None:
-    return _one(tx, _C.name == name)
-
-
 def flavor_list(
     tx: Tx,
     *,

@@ -24,12 +24,6 @@ def instance_group_get(tx: Tx, uuid: str) -> Row | None:
     return _first(_whole(tx, query.rows(tx, sa.select(INSTANCE_GROUPS).where(_C.uuid == uuid))))
 
 
-def instance_group_get_by_instance(tx: Tx, instance_uuid: str) -> Row | None:
-    """The group an instance is in."""
-    member = sa.exists().where(_MEMBER.group_id == _C.id, _MEMBER.instance_uuid == instance_uuid)
-    return _first(_whole(tx, query.rows(tx, sa.select(INSTANCE_GROUPS).where(member).limit(1))))
-
-
 _BY_MEMBER = (
     sa.select(_MEMBER.instance_uuid, _C.uuid)
     .join_from(INSTANCE_GROUP_MEMBER, INSTANCE_GROUPS, _MEMBER.group_id == _C.id)

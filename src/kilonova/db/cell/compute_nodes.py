@@ -61,16 +61,17 @@ def compute_node_list(
     return query.rows(tx, statement)
 
 
-def compute_node_changed_since(tx: Tx, when: Any) -> list[Row]:
-    """Nodes made, changed or deleted since a time; deleted ones have `deleted` set."""
-    since = clock.naive(when)
-    changed = sa.or_(_C.updated_at >= since, _C.created_at >= since, _C.deleted_at >= since)
-    return query.rows(tx, sa.select(COMPUTE_NODES).where(changed).order_by(_C.id))
-
-
 def compute_node_create(tx: Tx, values: Mapping[str, Any]) -> Row:
-    """A new node; a node of the same host and name that was deleted gives way. Raises DuplicateError."""
-    return query.insert(tx, COMPUTE_NODES, {"uuid": ids.new_uuid(), **values})
+    """A new node; one of the same uuid that was deleted comes back with these values. Raises DuplicateError."""
+    new = {"uuid": ids.new_uuid(), **query.clean(values)}
+    revived = {**new, "deleted": 0, "deleted_at": None}
+    with query.unique("compute_nodes"):
+        back = COMPUTE_NODES.update().where(_C.uuid == new["uuid"], _C.deleted != 0).values(**revived)
+        if not tx.execute(back).rowcount:
+            return query.insert(tx, COMPUTE_NODES, new)
+    found = compute_node_get_by_uuid(tx, new["uuid"])
+    assert found is not None
+    return found
 
 
 def compute_node_update(tx: Tx, id: int, values: Mapping[str, Any]) -> bool:

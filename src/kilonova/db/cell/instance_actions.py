@@ -6,7 +6,6 @@ What writes them is db/objects/action.py.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
 
 import sqlalchemy as sa
 
@@ -58,9 +57,3 @@ def event_list(tx: Tx, action_id: int) -> list[Row]:
     """The events of an action, the newest first."""
     where = (_E.action_id == action_id, _E.deleted == 0)
     return query.rows(tx, sa.select(INSTANCE_ACTIONS_EVENTS).where(*where).order_by(_E.created_at.desc(), _E.id.desc()))
-
-
-def event_list_many(tx: Tx, action_ids: Iterable[int]) -> list[Row]:
-    """The events of many actions by number."""
-    where = (_E.action_id.in_(list(action_ids)), _E.deleted == 0)
-    return query.rows(tx, sa.select(INSTANCE_ACTIONS_EVENTS).where(*where).order_by(_E.id))

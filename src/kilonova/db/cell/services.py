@@ -58,13 +58,6 @@ def service_update(tx: Tx, id: int, values: Mapping[str, Any]) -> bool:
     return tx.execute(statement).rowcount > 0
 
 
-def service_heartbeat(tx: Tx, id: int, now: datetime.datetime | None = None) -> bool:
-    """Count one report and note its time; whether there is such a service."""
-    when = clock.naive(now) or clock.naive_now()
-    statement = SERVICES.update().where(_C.id == id, _ALIVE).values(report_count=_C.report_count + 1, last_seen_up=when)
-    return tx.execute(statement).rowcount > 0
-
-
 def service_delete(tx: Tx, id: int) -> bool:
     """Mark the record as deleted; whether there was one."""
     return tx.execute(query.soft_deleted(SERVICES, _C.id == id)).rowcount > 0

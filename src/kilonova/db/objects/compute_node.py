@@ -9,9 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db.cell import compute_nodes
 from kilonova.db.cell.tables import COMPUTE_NODES, SERVICES
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.outcomes import DuplicateError
 
 SPECIAL = {"stats", "supported_hv_specs", "pci_device_pools", "mapped"}
 DEFAULT_RATIOS = {"cpu_allocation_ratio": 4.0, "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0}
@@ -64,19 +66,16 @@ def create(tx: sa.Connection, ctxt: Any, node: objects.ComputeNode) -> None:
         raise exceptions.ObjectActionError(action="create", reason="already created")
     values = _values(node)
     try:
-        row = hydrate.insert(tx, COMPUTE_NODES, values)
-    except sa.exc.IntegrityError as err:
+        row = compute_nodes.compute_node_create(tx, values)
+    except DuplicateError as err:
         raise exceptions.DuplicateRecord(target=f"compute node {values.get('uuid')}") from err
     fill(node, row)
 
 
 def save(tx: sa.Connection, ctxt: Any, node: objects.ComputeNode, prune_stats: bool = False) -> None:
     """Raises ComputeHostNotFound."""
-    values = _values(node)
-    if values:
-        same = (COMPUTE_NODES.c.id == node.id, COMPUTE_NODES.c.deleted == 0)
-        if not tx.execute(sa.update(COMPUTE_NODES).where(*same).values(**values)).rowcount:
-            raise exceptions.ComputeHostNotFound(host=node.id)
+    if not compute_nodes.compute_node_update(tx, node.id, _values(node)):
+        raise exceptions.ComputeHostNotFound(host=node.id)
     fill(node, tx.execute(sa.select(COMPUTE_NODES).where(COMPUTE_NODES.c.id == node.id)).mappings().one())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -10,9 +9,11 @@ import sqlalchemy as sa
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
+from kilonova.db.cell import services
 from kilonova.db.cell.tables import COMPUTE_NODES, SERVICES
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.outcomes import DuplicateError
 
 NOT_COLUMNS = {"compute_node", "availability_zone"}
 
@@ -94,10 +95,10 @@ def create(tx: sa.Connection, ctxt: Any, service: objects.Service) -> None:
     """Raises ServiceBinaryExists, ObjectActionError."""
     if service.obj_attr_is_set("id"):
         raise exceptions.ObjectActionError(action="create", reason="already created")
-    values = {"uuid": str(uuid.uuid4()), **hydrate.changed_columns(service, SERVICES)}
+    values = hydrate.changed_columns(service, SERVICES)
     try:
-        row = hydrate.insert(tx, SERVICES, values)
-    except sa.exc.IntegrityError as err:
+        row = services.service_create(tx, values)
+    except DuplicateError as err:
         raise exceptions.ServiceBinaryExists(host=values.get("host"), binary=values.get("binary")) from err
     hydrate.fill(service, row, skip=NOT_COLUMNS)
 
