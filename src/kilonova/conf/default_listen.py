@@ -14,7 +14,6 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt(
         "graceful_shutdown_timeout",
         default=180,
-        min=0,
         help="Seconds that a service gives running work to end when it is asked to stop.",
     ),
 ]
