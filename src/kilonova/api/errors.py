@@ -2,6 +2,7 @@
 
 from kilonova.clients.http import ServiceUnavailable
 from kilonova.contract.exceptions import NovaException
+from kilonova.wire.rpc.errors import RpcUnreachable
 
 _UNSEEN = 500
 
@@ -12,4 +13,6 @@ def seen(error: Exception) -> tuple[int, str] | None:
         return error.code, error.format_message()
     if isinstance(error, ServiceUnavailable):
         return 503, f"The service {error.service} does not answer; try again later."
+    if isinstance(error, RpcUnreachable):
+        return 503, "The message bus does not answer; try again later."
     return None
