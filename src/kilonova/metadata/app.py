@@ -27,7 +27,7 @@ _UNKNOWN_ERROR = "An unknown error has occurred. Please try your request again."
 
 
 def make_app(conf: cfg.ConfigOpts, cells: Cells, clients: Clients) -> falcon.App:
-    """The service as a WSGI application. Raises what vendordata.load raises."""
+    """The service as a WSGI application. Raises InvalidConfiguration."""
     if conf.neutron.service_metadata_proxy and not conf.neutron.metadata_proxy_shared_secret:
         LOG.warning("[neutron] metadata_proxy_shared_secret is not set: anybody can name any server")
     app = falcon.App(media_type=documents.TEXT)

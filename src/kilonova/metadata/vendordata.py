@@ -8,22 +8,27 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.contract import exceptions
 from kilonova.metadata.documents import VendorData
 
 STATIC = "StaticJSON"
 
 
-class UnsupportedProvider(Exception):
-    """The configuration names a source of vendor data that is not built."""
-
-
 def load(conf: cfg.ConfigOpts) -> VendorData:
-    """Read the static file. Raises UnsupportedProvider, OSError, ValueError: all of them the operator's to mend."""
+    """Read the static file. Raises InvalidConfiguration: what is wrong is the operator's to mend, before any guest asks."""
     unknown = [each for each in conf.api.vendordata_providers if each != STATIC]
     if unknown:
-        raise UnsupportedProvider(f"[api] vendordata_providers: {', '.join(unknown)} is not supported, only {STATIC}")
+        raise exceptions.InvalidConfiguration(
+            f"[api] vendordata_providers: {', '.join(unknown)} is not supported, only {STATIC}"
+        )
     if STATIC not in conf.api.vendordata_providers:
         return VendorData()
     path = conf.api.vendordata_jsonfile_path
-    static: Any = json.loads(Path(path).read_text()) if path else {}
-    return VendorData(static)
+    return VendorData(_read(path) if path else {})
+
+
+def _read(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError) as failure:
+        raise exceptions.InvalidConfiguration(f"[api] vendordata_jsonfile_path {path}: {failure}") from failure

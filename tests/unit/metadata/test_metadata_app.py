@@ -257,7 +257,21 @@ def test_vendor_data(world, tmp_path):
 
 def test_a_provider_that_is_not_built_is_said_at_start(world):
     world.conf.set_override("vendordata_providers", ["DynamicJSON"], "api")
-    with pytest.raises(vendordata.UnsupportedProvider, match="DynamicJSON"):
+    with pytest.raises(exceptions.InvalidConfiguration, match="DynamicJSON"):
+        world.client()
+    world.conf.set_override("vendordata_providers", [], "api")
+    assert vendordata.load(world.conf).static is None
+    reply = world.client().simulate_get("/openstack/latest/vendor_data.json", headers=signed(world.server()))
+    assert reply.status_code == 404
+
+
+@pytest.mark.parametrize("content", [None, "{broken"])
+def test_vendor_data_that_cannot_be_read_are_said_at_start(world, tmp_path, content):
+    file = tmp_path / "vendor.json"
+    if content is not None:
+        file.write_text(content)
+    world.conf.set_override("vendordata_jsonfile_path", str(file), "api")
+    with pytest.raises(exceptions.InvalidConfiguration, match="vendor.json"):
         world.client()
 
 
