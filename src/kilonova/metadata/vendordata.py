@@ -15,7 +15,7 @@ STATIC = "StaticJSON"
 
 
 def load(conf: cfg.ConfigOpts) -> VendorData:
-    """Read the static file. Raises InvalidConfiguration: what is wrong is the operator's to mend, before any guest asks."""
+    """Read the static file. Raises InvalidConfiguration: the operator shall mend it before any guest asks."""
     unknown = [each for each in conf.api.vendordata_providers if each != STATIC]
     if unknown:
         raise exceptions.InvalidConfiguration(

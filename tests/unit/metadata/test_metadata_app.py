@@ -271,7 +271,7 @@ def test_vendor_data_that_cannot_be_read_are_said_at_start(world, tmp_path, cont
     if content is not None:
         file.write_text(content)
     world.conf.set_override("vendordata_jsonfile_path", str(file), "api")
-    with pytest.raises(exceptions.InvalidConfiguration, match="vendor.json"):
+    with pytest.raises(exceptions.InvalidConfiguration, match=r"vendor\.json"):
         world.client()
 
 
