@@ -18,7 +18,7 @@ from kilonova.contract.fields import (
     query,
     single,
 )
-from kilonova.contract.microversions import ALL, Versions, between, since, until
+from kilonova.contract.microversions import ALL, between, since, until
 
 _POLICY: Final = "os_compute_api:os-hypervisors:"
 LIST_POLICY: Final = _POLICY + "list"
@@ -31,7 +31,8 @@ SERVERS_POLICY: Final = _POLICY + "servers"
 
 _ID: Final = ByVersion((until(52), INTEGER), (ALL, UUID))
 _NUMBER: Final = nullable(INTEGER)
-_PLAIN: Final = until(87)
+_OLD: Final = until(87)
+_OLDER: Final = until(52)
 _SERVERS: Final = array(Object(Field("name", TEXT, required=True), Field("uuid", UUID, required=True)))
 _NAMED_SERVERS: Final = Field("servers", _SERVERS, since(53))
 _SERVICE: Final = Object(
@@ -57,11 +58,11 @@ _WHOLE: Final = _hypervisor(
     Field(
         "cpu_info",
         ByVersion((until(27), TEXT), (ALL, {"type": "object", "properties": {}, "additionalProperties": True})),
-        _PLAIN,
+        _OLD,
         required=True,
     ),
-    *(Field(name, INTEGER, _PLAIN, required=True) for name in _AMOUNTS),
-    *(Field(name, _NUMBER, _PLAIN, required=True) for name in _PERHAPS),
+    *(Field(name, INTEGER, _OLD, required=True) for name in _AMOUNTS),
+    *(Field(name, _NUMBER, _OLD, required=True) for name in _PERHAPS),
     Field("disk_available_least", _NUMBER),
     Field("host_ip", nullable(TEXT), required=True),
     Field("hypervisor_type", TEXT, required=True),
@@ -119,8 +120,6 @@ SHOW: Final = Route(
     query=query(Field("with_servers", single(BOOLEAN), since(53)), lenient=until(52)),
     response=Object(Field("hypervisor", _WHOLE, required=True)),
 )
-_OLD: Final[Versions] = between(1, 87)
-_OLDER: Final[Versions] = between(1, 52)
 STATISTICS: Final = Route(
     method="GET",
     path="/os-hypervisors/statistics",

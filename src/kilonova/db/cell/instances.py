@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -110,6 +111,34 @@ def instance_list(
     if marker is not None:
         narrowed = narrowed.where(query.after(INSTANCES, sort, _marker(tx, marker, sort)))
     found = query.rows(tx, narrowed.order_by(*order).limit(limit))
+    instance_parts.attach(tx, found, parts)
+    return found
+
+
+def instance_list_in_use(
+    tx: Tx,
+    begin: datetime.datetime,
+    end: datetime.datetime,
+    project_id: str | None = None,
+    *,
+    limit: int | None = None,
+    marker: Mapping[str, Any] | None = None,
+    parts: Iterable[str] = (),
+    columns: Iterable[str] = BRIEF,
+) -> list[Row]:
+    """A page of the instances that were there at some time of a period, deleted ones too, by project and uuid.
+
+    `marker` has the `project_id` and `uuid` of the last one of the page before.
+    """
+    sort = (("project_id", "asc"), ("uuid", "asc"))
+    statement = query.selection(INSTANCES, frozenset({*columns, "uuid", "project_id"})).where(
+        sa.or_(_C.terminated_at.is_(None), _C.terminated_at > begin), _C.launched_at < end
+    )
+    if project_id is not None:
+        statement = statement.where(_C.project_id == project_id)
+    if marker is not None:
+        statement = statement.where(query.after(INSTANCES, sort, marker))
+    found = query.rows(tx, statement.order_by(*query.ordered(tx, INSTANCES, sort)).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
 
