@@ -162,8 +162,6 @@ GET,DELETE /servers/{server_id}/shares/{id}
 GET,PUT,DELETE /servers/{server_id}/tags
 GET,PUT,DELETE /servers/{server_id}/tags/{id}
 GET /servers/{server_id}/topology
-GET / (any other unversioned path)
-GET /v2.1, /v2 (exact, with or without slash)
 """
 
 _REMOVED = """

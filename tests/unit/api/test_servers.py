@@ -226,6 +226,22 @@ def test_a_server_is_changed(world: Any) -> None:
     assert world.request("PUT", f"/servers/{seeds.NOWHERE}", change, version="2.90").status_code == 404
 
 
+def test_a_server_is_pinned_to_the_zone_it_is_in(world: Any) -> None:
+    uuid = seeds.server(world)
+    with world.cells.api.write() as tx:
+        spec = {"nova_object.name": "RequestSpec", "nova_object.data": {"availability_zone": None}}
+        request_specs.request_spec_create(tx, {"instance_uuid": uuid, "spec": json.dumps(spec)})
+
+    def pin(zone: str | None) -> Any:
+        body = {"server": {"pinned_availability_zone": zone}}
+        return world.request("PUT", f"/servers/{uuid}", body, version="2.104")
+
+    assert pin("mars").status_code == 409
+    assert pin("nova").json["server"]["pinned_availability_zone"] == "nova"
+    assert pin("mars").status_code == 409
+    assert pin(None).json["server"]["pinned_availability_zone"] is None
+
+
 def test_cells_are_known_by_their_mappings(world: Any) -> None:
     assert isinstance(world.cells, Cells)
     assert [cell.name for cell in world.cells.all()] == ["cell0", "c1", "c2"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from kilonova.api import hosts
 from kilonova.api.paging import Page, page
 from kilonova.api.servers import filters, find, listing, reading, view
 from kilonova.api.services import Services
@@ -12,6 +15,7 @@ from kilonova.contract import exceptions
 from kilonova.contract.nouns import servers as contract
 from kilonova.db.api import instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
+from kilonova.db.engine import Tx
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault
 
@@ -112,7 +116,7 @@ def update(call: Call[Services], id: str) -> Reply:
     if found.cell is None:
         raise Fault(409, f"Server {id} is being scheduled; its record can be changed when it is in a cell.")
     if "pinned_availability_zone" in given:
-        raise Fault(501, "Not built yet: changing the pinned availability zone is not implemented by this service.")
+        _pin(call, record, given["pinned_availability_zone"])
     if values:
         with found.cell.database.write() as tx:
             instances.instance_update(tx, id, values)
@@ -120,6 +124,36 @@ def update(call: Call[Services], id: str) -> Reply:
     scene = reading.sight(call, record["project_id"])
     reading.furnish(call, scene, [record], groups=True)
     return Reply({"server": view.show(record, scene, contract.UPDATED)}, ready=True)
+
+
+def _pin(call: Call[Services], record: dict[str, Any], wanted: str | None) -> None:
+    """Bind a server to the zone it is in, or let it go (None). Raises `Fault` 409 for another zone."""
+
+    def write(tx: Tx) -> None:
+        row = request_specs.request_spec_get(tx, record["uuid"])
+        if row is None:
+            raise exceptions.RequestSpecNotFound(instance_uuid=record["uuid"])
+        spec = msgspec.json.decode(row["spec"])
+        pinned = spec["nova_object.data"].get("availability_zone")
+        if wanted == pinned:
+            return
+        if wanted is not None:
+            _check_pin(call, tx, record, wanted, pinned)
+        spec["nova_object.data"]["availability_zone"] = wanted
+        text = msgspec.json.encode(spec).decode()
+        request_specs.request_spec_update(tx, record["uuid"], {"spec": text})
+
+    call.services.cells.api.run(write)
+
+
+def _check_pin(call: Call[Services], tx: Tx, record: dict[str, Any], wanted: str, pinned: str | None) -> None:
+    if pinned is not None:
+        raise Fault(409, "A pinned server is first let go by pinned_availability_zone null, then pinned again.")
+    host = record["host"]
+    default = call.services.conf.default_availability_zone
+    present = hosts.zones(tx, [host]).get(host, default) if host else record["availability_zone"]
+    if wanted != present:
+        raise Fault(409, f"A server can only be pinned to the availability zone it is in, {present!r}.")
 
 
 def _changed_columns(given: Mapping[str, Any]) -> dict[str, Any]:
