@@ -14,7 +14,7 @@ from kilonova.cloud.site import Site, cache_root
 from kilonova.cloud.steps import Step
 
 BUILDER = Path(__file__).parent.parent / "image" / "build"
-TRIAL_SECONDS = 12
+TRIAL_SECONDS = 8
 BOOTED = b"Linux version"
 
 
