@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
 from kilonova.db.cell import services
 from kilonova.db.flow_tables import KN_FLOW
+from kilonova.db.objects import build_request as build_request_rows
 
 PROJECT = "6f70656e737461636b20342065766572"
 NOWHERE = "99999999-9999-4999-8999-999999999999"
@@ -197,3 +198,13 @@ def test_a_flavor_that_needs_what_is_not_built(site: Any) -> None:
     answer = site.post("/servers", body(site, flavorRef="pinned"), version="2.37")
     assert answer.status_code == 501
     assert "hw:cpu_policy" in answer.json["notImplemented"]["message"]
+
+
+def test_a_server_is_changed_before_it_has_a_record(site: Any) -> None:
+    uuid = site.post("/servers", body(site), version="2.37").json["server"]["id"]
+    changed = site.request("PUT", f"/servers/{uuid}", {"server": {"name": "other", "description": "d"}}, version="2.19")
+    assert changed.status_code == 200, changed.text
+    shown = site.get(f"/servers/{uuid}", version="2.19").json["server"]
+    assert (shown["name"], shown["description"], shown["status"]) == ("other", "d", "BUILD")
+    (request,) = rows(site, BUILD_REQUESTS)
+    assert build_request_rows.from_row(request).instance.display_name == "other"

@@ -13,13 +13,15 @@ from kilonova.api.servers import filters, find, listing, reading, view
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import servers as contract
-from kilonova.db.api import instance_groups, instance_mappings, request_specs
+from kilonova.db.api import build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
 from kilonova.db.engine import Tx
+from kilonova.db.outcomes import Missing
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault
 
 _PARTIAL_RECORDS_SINCE: Final = 69
+_ROUNDS: Final = 3
 _BRIEF_COLUMNS: Final = ("uuid", "display_name")
 
 
@@ -109,21 +111,44 @@ def _unreachable(call: Call[Services], mapping: dict[str, Any]) -> dict[str, Any
 
 def update(call: Call[Services], id: str) -> Reply:
     given = call.body["server"]
-    found = find.server(call, id, reading.parts(call, host_status=call.version >= 75), columns=reading.COLUMNS)
-    record = found.record
-    call.authorize(contract.UPDATE_POLICY, {"project_id": record["project_id"], "user_id": record["user_id"]})
-    values = _changed_columns(given)
-    if found.cell is None:
-        raise Fault(409, f"Server {id} is being scheduled; its record can be changed when it is in a cell.")
-    if "pinned_availability_zone" in given:
-        _pin(call, record, given["pinned_availability_zone"])
-    if values:
-        with found.cell.database.write() as tx:
-            instances.instance_update(tx, id, values)
-        record = record | values
+    parts = reading.parts(call, host_status=call.version >= 75)
+    for _ in range(_ROUNDS):
+        found = find.server(call, id, parts, columns=reading.COLUMNS)
+        record = found.record
+        call.authorize(contract.UPDATE_POLICY, {"project_id": record["project_id"], "user_id": record["user_id"]})
+        if "pinned_availability_zone" in given:
+            _pin(call, record, given["pinned_availability_zone"])
+        if _write(call, found, _changed_columns(given)):
+            break
+    else:
+        raise exceptions.InstanceNotFound(instance_id=id)
+    record = record | _changed_columns(given)
     scene = reading.sight(call, record["project_id"])
     reading.furnish(call, scene, [record], groups=True)
     return Reply({"server": view.show(record, scene, contract.UPDATED)}, ready=True)
+
+
+def _write(call: Call[Services], found: find.Found, values: dict[str, Any]) -> bool:
+    """Whether the record, or the build request while there is no record, took the values."""
+    if not values:
+        return True
+    uuid = found.record["uuid"]
+    if found.cell is None:
+        return call.services.cells.api.run(_change_request, uuid, values)
+    outcome = found.cell.database.run(instances.instance_update, uuid, values)
+    return not isinstance(outcome, Missing)
+
+
+def _change_request(tx: Tx, uuid: str, values: dict[str, Any]) -> bool:
+    """Write into the server that a build request carries; False when it has become a record meanwhile."""
+    row = build_requests.build_request_get(tx, uuid)
+    if row is None:
+        return False
+    instance = msgspec.json.decode(row["instance"])
+    instance["nova_object.data"] |= values
+    changes = set(instance.get("nova_object.changes", ())) | set(values)
+    instance["nova_object.changes"] = sorted(changes)
+    return build_requests.build_request_update(tx, uuid, {"instance": msgspec.json.encode(instance).decode()})
 
 
 def _pin(call: Call[Services], record: dict[str, Any], wanted: str | None) -> None:
