@@ -259,8 +259,11 @@ def test_guests_of_others_are_not_ours(host):
 
 
 def test_a_port_is_plugged_and_waited_for(host, port):
-    spec = host.spec(network_info=[port])
+    spec = host.spec(network_info=[port], interface_tags={port["id"]: "mgmt"})
     host.driver.spawn(None, spec)
+    (device,) = spec.instance.device_metadata.devices
+    assert (device.mac, device.tags) == (port["address"], ["mgmt"])
+    assert device.bus.address.startswith("0000:00:")
     assert host.network.seen == [[("network-vif-plugged", port["id"])]]
     assert ports_on_switch() == [port["devname"]]
     assert host.driver.guest(spec.instance.uuid).power_state == Power.RUNNING

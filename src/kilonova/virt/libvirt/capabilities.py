@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -188,15 +188,14 @@ def _local_path(disk: ET.Element) -> str | None:
     return source.get("file") if source is not None else None
 
 
-def capability_flags(conf: cfg.ConfigOpts) -> Mapping[str, bool]:
-    """What the driver can do at all, by the names the agent and Placement's traits know."""
-    return {
-        "has_imagecache": True,
-        "supports_multiattach": True,
-        "supports_image_type_aki": True,
-        "supports_image_type_ami": True,
-        "supports_image_type_ari": True,
-        "supports_image_type_iso": True,
-        "supports_image_type_qcow2": True,
-        "supports_image_type_raw": True,
-    }
+CAPABILITIES = {
+    "supports_device_tagging": True,
+    "supports_multiattach": True,
+    "supports_image_type_aki": True,
+    "supports_image_type_ami": True,
+    "supports_image_type_ari": True,
+    "supports_image_type_iso": True,
+    "supports_image_type_qcow2": True,
+    "supports_image_type_raw": True,
+}
+"""What the driver can do at all, by the names the agent and Placement's traits know."""

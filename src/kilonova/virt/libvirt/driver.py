@@ -51,12 +51,13 @@ _IMAGE_TYPES = ("default", "qcow2", "raw", "flat")
 class LibvirtDriver(driver.Driver):
     """Guests are domains whose uuid is the instance's. The agent may stop and start: domains do not notice."""
 
+    capabilities = capabilities.CAPABILITIES
+
     def __init__(self, conf: cfg.ConfigOpts, host: str, state_path: Path, services: driver.Services) -> None:
         self._conf = conf
         self._host = host
         self._state_path = state_path
         self._services = services
-        self.capabilities = capabilities.capability_flags(conf)
         self._layout = Layout(Path(conf.instances_path), conf.image_cache.subdirectory_name)
         qemu_img = QemuImg(conf)
         self._storage = storage.Storage(
@@ -130,7 +131,7 @@ class LibvirtDriver(driver.Driver):
         self._clear_interrupted(ctxt, spec)
         with self._undone_on_failure(ctxt, spec):
             self._storage.make(ctxt, spec)
-            self._create(spec, shape, wait_for_network=True)
+            self._create(spec, shape, first=True)
         self._record_hardware(spec, shape)
 
     def destroy(
@@ -216,22 +217,23 @@ class LibvirtDriver(driver.Driver):
         self.destroy(ctxt, spec.instance, spec.network_info, spec.block_devices)
 
     def _create(
-        self, spec: driver.GuestSpec, shape: builder.Shape, wait_for_network: bool, existing: ET.Element | None = None
+        self, spec: driver.GuestSpec, shape: builder.Shape, first: bool, existing: ET.Element | None = None
     ) -> None:
-        """Connect, define and start. With `wait_for_network` the guest stays paused until its interfaces are wired."""
+        """Connect, define and start. The first time the guest stays paused until its interfaces are wired."""
         instance = spec.instance
         sources = {each.volume_id: self._volumes.connect(each) for each in spec.block_devices.volumes}
         name = names.domain_name(self._conf, instance)
         xml = to_xml(self._builder.domain(spec, shape, sources, name, existing))
         self._layout.instance(instance.uuid).console_log.touch()
         timeout = self._conf.vif_plugging_timeout
-        awaited = network.events_of(spec.network_info) if wait_for_network and timeout else []
+        awaited = network.events_of(spec.network_info) if first and timeout else []
         multiqueue = network.wants_multiqueue(shape.properties, shape.extra_specs, instance.flavor.vcpus)
         with self._network_events(instance.uuid, awaited, timeout):
             network.plug(spec.network_info, self._owner(instance), multiqueue)
             made = define(self._connection, xml, instance.uuid)
-            # Only a defined domain has addresses, which the metadata on the config drive tells of tagged devices.
-            instance.device_metadata = device_metadata.of(spec, made.xml(inactive=True))
+            if first:
+                # Only a defined domain has addresses, which the metadata on the config drive tells of tagged devices.
+                instance.device_metadata = device_metadata.of(spec, made.xml(inactive=True))
             self._make_config_drive(spec, shape)
             made.launch(paused=bool(awaited))
         if awaited:
@@ -268,7 +270,7 @@ class LibvirtDriver(driver.Driver):
         existing = found.xml(inactive=True) if found.exists() else None
         self.destroy(ctxt, instance, spec.network_info, spec.block_devices, destroy_disks=False)
         shape = self._builder.shape(spec)
-        self._create(spec, shape, wait_for_network=False, existing=existing)
+        self._create(spec, shape, first=False, existing=existing)
 
     def _disconnect(
         self, instance: objects.Instance, vifs: Sequence[driver.Vif], block_devices: driver.BlockDevices

@@ -163,7 +163,10 @@ def finish(build: Build) -> None:
 
 
 def guest_spec(build: Build) -> GuestSpec:
+    from kilonova.clients.neutron.networking import tags
+
     agent = build.work.agent
+    named = tags(build.network_info, build.arg("requested_networks"))
     made = GuestSpec(
         instance=build.instance,
         image_meta=objects.ImageMeta.from_dict(build.arg("image") or {}),
@@ -172,6 +175,7 @@ def guest_spec(build: Build) -> GuestSpec:
         admin_password=build.arg("admin_password"),
         injected_files=build.files(),
         allocations=allocations(build),
+        interface_tags={port: tag for port, tag in named.items() if tag},
     )
     return guest.with_documents(agent, made, build.security_group_names())
 
