@@ -98,8 +98,7 @@ _ABSOLUTE: Final[dict[str, Versions]] = {
 LIMITS: Final = Route(
     method="GET",
     path="/limits",
-    policies=(LIMITS_POLICY,),
-    soft=(OTHER_LIMITS_POLICY,),
+    policies=(LIMITS_POLICY, OTHER_LIMITS_POLICY),
     query=query(Field("tenant_id", TEXT), lenient=until(74)),
     response=Object(
         Field(
