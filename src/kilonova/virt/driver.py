@@ -42,7 +42,10 @@ class GuestEvent:
 
 @dataclasses.dataclass(frozen=True)
 class GuestInfo:
-    """What the hypervisor says of a guest: `power_state` is Nova's number (0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended)."""
+    """What the hypervisor says of a guest.
+
+    `power_state` is Nova's number: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended.
+    """
 
     uuid: str
     power_state: int
