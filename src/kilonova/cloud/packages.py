@@ -34,6 +34,7 @@ IMAGE = {
     "syslinux": "syslinux",
     "cpio": "cpio",
     "zstd": "zstd",
+    "xz": "xz-utils",
     "depmod": "kmod",
     "openssl": "openssl",
 }
