@@ -75,25 +75,26 @@ class Supervisor:
     def running(self) -> list[str]:
         return [name for name in self.names() if self.pid(name)]
 
-    def start(self, daemon: Daemon) -> None:
-        """Start it unless it runs, and wait until it answers."""
+    def start(self, *daemons: Daemon) -> None:
+        """Start those that do not run, all at once, and wait until each answers."""
         begin = time.monotonic()
-        fresh = self.pid(daemon.name) is None
-        if fresh:
-            self.spawn(daemon)
-        end = begin + daemon.ready_within
+        fresh = {daemon.name for daemon in daemons if self.pid(daemon.name) is None}
+        for daemon in daemons:
+            if daemon.name in fresh:
+                self.spawn(daemon)
+        for daemon in daemons:
+            self.await_ready(daemon, begin + daemon.ready_within)
+            if daemon.name in fresh:
+                self.started_in[daemon.name] = time.monotonic() - begin
+
+    def await_ready(self, daemon: Daemon, end: float) -> None:
         while not daemon.ready():
+            log = self.best_log(daemon.name)
             if self.pid(daemon.name) is None:
-                raise CloudError(
-                    f"{daemon.name} ended at its start{self.tail(daemon.name)}", self.best_log(daemon.name)
-                )
+                raise CloudError(f"{daemon.name} ended at its start{self.tail(daemon.name)}", log)
             if time.monotonic() > end:
-                raise CloudError(
-                    f"{daemon.name} did not answer within {daemon.ready_within:.0f} s", self.best_log(daemon.name)
-                )
+                raise CloudError(f"{daemon.name} did not answer within {daemon.ready_within:.0f} s", log)
             time.sleep(0.1)
-        if fresh:
-            self.started_in[daemon.name] = time.monotonic() - begin
 
     def spawn(self, daemon: Daemon) -> None:
         self.site.run.mkdir(parents=True, exist_ok=True)

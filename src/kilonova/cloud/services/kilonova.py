@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,6 @@ class Compute(Service):
         (self.data / "lock").mkdir(parents=True, exist_ok=True)
         (self.data / "instances").mkdir(parents=True, exist_ok=True)
         cache: dict[str, Any] = {"enabled": True, "backend": "oslo_cache.dict"}
-        if self.site.full:
-            servers = f"{LOOPBACK}:{self.site.ports['memcached']}"
-            cache = {"enabled": True, "backend": "dogpile.cache.pymemcache", "memcache_servers": servers}
         sections: dict[str, dict[str, Any]] = {
             "DEFAULT": {
                 "my_ip": LOOPBACK,
@@ -175,7 +173,7 @@ class Compute(Service):
                 "report_interval": 10,
                 "service_down_time": 60,
             },
-            "keystone_authtoken": authtoken(self.site, "nova", "compute"),
+            "keystone_authtoken": self.authtoken(),
             "service_user": auth | {"send_service_user_token": True},
             "keystone": auth,
             "placement": auth,
@@ -204,6 +202,12 @@ class Compute(Service):
         if self.site.settings.volumes:
             sections["cinder"] = auth | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
         return sections
+
+    def authtoken(self) -> dict[str, Any]:
+        """Tokens are remembered in each process: our environment has no client of memcached."""
+        section = authtoken(self.site, "nova", "compute")
+        section.pop("memcached_servers", None)
+        return section
 
     # Databases and cells
 
@@ -246,36 +250,59 @@ class Compute(Service):
     # Processes
 
     def daemons(self) -> list[Daemon]:
+        return [daemon for group in self.groups() for daemon in group]
+
+    def start(self) -> None:
+        self.configure()
+        for group in self.groups():
+            self.supervisor.start(*group)
+
+    def groups(self) -> list[list[Daemon]]:
+        """Daemons that may start at once; a group after the one before it."""
         if self.site.bus:
-            return self.control()
+            return [self.conductors(), [*self.agents(), *self.apis()]]
         ready = self.both_answer
-        return [Daemon("kilonova", [self.bin / "kilonova", "serve", "--config-file", self.conf], ready=ready)]
+        return [[Daemon("kilonova", [self.bin / "kilonova", "serve", "--config-file", self.conf], ready=ready)]]
 
     def both_answer(self) -> bool:
         return http_answers(self.site.url("compute", "/"))() and http_answers(self.site.url("metadata", "/"))()
 
-    def control(self) -> list[Daemon]:
-        api = self.program("nova-api", "nova-api", [self.conf], http_answers(self.site.url("compute", "/")))
-        metadata = self.program(
-            "nova-metadata", "nova-metadata-api", [self.conf], http_answers(self.site.url("metadata", "/"))
-        )
-        return [api, metadata, *self.background()]
+    def apis(self) -> list[Daemon]:
+        compute, metadata = (http_answers(self.site.url(name, "/")) for name in ("compute", "metadata"))
+        return [
+            self.program("nova-api", "nova-api", [self.conf], compute),
+            self.program("nova-metadata", "nova-metadata-api", [self.conf], metadata),
+        ]
 
-    def background(self) -> list[Daemon]:
-        top = [self.program(f"nova-{kind}", f"nova-{kind}", [self.conf]) for kind in ("scheduler", "conductor")]
+    def conductors(self) -> list[Daemon]:
+        """Compute hosts talk to their cell's conductor as soon as they start."""
         cells = [
             self.program(f"nova-conductor-{cell}", "nova-conductor", [self.cell_conf(cell)]) for cell in self.cells
         ]
+        return [self.program("nova-conductor", "nova-conductor", [self.conf]), *cells]
+
+    def agents(self) -> list[Daemon]:
         hosts = [
             self.program(f"nova-compute-{host}", "nova-compute", [self.cell_conf(cell), self.host_conf(host)])
             for host, cell in self.hosts().items()
         ]
-        return [*top, *cells, *hosts]
+        return [self.program("nova-scheduler", "nova-scheduler", [self.conf]), *hosts]
 
-    def program(self, name: str, program: str, files: Sequence[Path], ready: Any = lambda: True) -> Daemon:
+    def program(
+        self, name: str, program: str, files: Sequence[Path], ready: Callable[[], bool] | None = None
+    ) -> Daemon:
         arguments = [word for file in files for word in ("--config-file", file)]
         log = ["--log-file", self.site.log / f"{name}.log"]
-        return Daemon(name, [self.bin / program, *arguments, *log], self.foreign, ready)
+        return Daemon(
+            name, [self.bin / program, *arguments, *log], self.foreign, ready or (lambda: self.says_ready(name))
+        )
+
+    def says_ready(self, name: str) -> bool:
+        """Whether a process without a port has written that it is ready; its pid stands in the line."""
+        mark = f" {self.supervisor.pid(name)} INFO kilonova.cmd.process "
+        with contextlib.suppress(OSError), (self.site.log / f"{name}.log").open(errors="replace") as log:
+            return any(mark in line and line.rstrip().endswith("ready") for line in log)
+        return False
 
     # What users find
 

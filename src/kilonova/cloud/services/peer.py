@@ -28,15 +28,17 @@ class Peer(Compute):
         assert self.site.peer is not None
         shutil.copy(self.site.peer / "etc" / "nova" / "api-paste.ini", self.folder)
 
-    def control(self) -> list[Daemon]:
+    def apis(self) -> list[Daemon]:
         assert self.site.peer is not None
         daemons = []
         for name, module, port in (("nova-api", "osapi_compute", "compute"), ("nova-metadata", "metadata", "metadata")):
-            env = {
-                "OS_NOVA_CONFIG_DIR": str(self.folder),
-                "OS_NOVA_CONFIG_FILES": f"api-paste.ini;nova.conf;{name}.conf",
-            }
+            files = f"api-paste.ini;nova.conf;{name}.conf"
+            env = {"OS_NOVA_CONFIG_DIR": str(self.folder), "OS_NOVA_CONFIG_FILES": files}
             (self.folder / f"{name}.conf").write_text(f"[DEFAULT]\nlog_file = {self.site.log / name}.log\n")
             application = f"nova.wsgi.{module}:application"
             daemons.append(uwsgi.daemon(self.site, name, self.site.peer, application, self.site.ports[port], env))
-        return [*daemons, *self.background()]
+        return daemons
+
+    def says_ready(self, name: str) -> bool:
+        """It says nothing of the kind."""
+        return self.supervisor.pid(name) is not None
