@@ -129,3 +129,21 @@ def test_signal_of_choice(supervisor: Supervisor, tmp_path: Path) -> None:
     )
     supervisor.stop("one", how=signal.SIGINT)
     assert mark.exists()
+
+
+def test_several_start_at_once_and_each_is_waited_for(supervisor: Supervisor, tmp_path: Path) -> None:
+    """One is ready when the other runs: one after the other they would never be."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    script = "touch {own}; while [ ! -e {other} ]; do sleep 0.05; done; touch {own}.ready; sleep 60"
+    daemons_ = [
+        Daemon(
+            own.name,
+            ["sh", "-c", script.format(own=own, other=other)],
+            ready=Path(f"{own}.ready").exists,
+            ready_within=20,
+        )
+        for own, other in ((first, second), (second, first))
+    ]
+    supervisor.start(*daemons_)
+    assert set(supervisor.running()) == {"first", "second"}
+    assert set(supervisor.started_in) == {"first", "second"}

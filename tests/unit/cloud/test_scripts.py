@@ -1,6 +1,7 @@
 """The scripts that run elsewhere: inside the guest, and inside the environment of other services."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,11 @@ def test_the_way_in_explains_itself() -> None:
     text = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout
     assert "./run cloud" in text
     assert subprocess.run([script, "dance"], capture_output=True).returncode == 2
+
+
+def test_the_way_in_defines_each_function_once() -> None:
+    text = (Path(__file__).parents[3] / "run").read_text()
+    names = re.findall(r"^(\w+)\(\) \{", text, re.MULTILINE)
+    assert len(set(names)) == len(names)
+    assert {"cloud", "tests", "lint", "environment", "everything_for_tests"} <= set(names)
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kilonova.cloud import packages, steps
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.services.kilonova import PRIVILEGED, Compute
 from kilonova.cloud.services.rabbitmq import definitions
@@ -142,3 +143,27 @@ def test_nothing_missing_runs_no_apt(make_site: Callable[..., Site], monkeypatch
     monkeypatch.setattr(packages, "missing", lambda site: [])
     monkeypatch.setattr(packages, "run", lambda *a, **k: pytest.fail("apt was run"))
     packages.install(make_site())
+
+
+def test_a_process_without_a_port_is_ready_when_it_says_so(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all")
+    cloud = Cloud(place)
+    cloud.supervisor.start(Daemon("nova-conductor", ["sleep", "60"]))
+    pid = cloud.supervisor.pid("nova-conductor")
+    compute = Compute(place, cloud.supervisor)
+    log = place.log / "nova-conductor.log"
+    try:
+        assert not compute.says_ready("nova-conductor")
+        log.write_text("2026-01-01 00:00:00.000 1 INFO kilonova.cmd.process [-] ready\n")
+        assert not compute.says_ready("nova-conductor")
+        log.write_text(f"2026-01-01 00:00:00.000 {pid} INFO kilonova.cmd.process [-] ready\n")
+        assert compute.says_ready("nova-conductor")
+    finally:
+        cloud.supervisor.stop("nova-conductor")
+
+
+def test_conductors_start_before_hosts(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all", computes=2)
+    first, second = Compute(place, Cloud(place).supervisor).groups()
+    assert {daemon.name for daemon in first} == {"nova-conductor", "nova-conductor-cell1", "nova-conductor-cell2"}
+    assert {"nova-scheduler", "nova-compute-fake-1", "nova-api"} <= {daemon.name for daemon in second}
