@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from keystoneauth1 import loading
 from oslo_config import cfg
 
@@ -27,7 +29,7 @@ def adapter(service_type: str) -> list[cfg.Opt]:
         if option.dest not in ("version", "min_version", "max_version")
     ]
     cfg.set_defaults(options, valid_interfaces=["internal", "public"], service_type=service_type)
-    unset = [cfg.Opt(name, type=_ignored) for name in ("version", "min_version", "max_version")]
+    unset = [cfg.Opt(name, type=cast(Any, _ignored)) for name in ("version", "min_version", "max_version")]
     return options + unset
 
 

@@ -99,9 +99,7 @@ OPTIONS: list[cfg.Opt] = [
         min=0,
         help="How often to look whether a new volume is ready before a build fails.",
     ),
-    cfg.IntOpt(
-        "block_device_allocate_retries_interval", default=3, min=0, help="Seconds between two of these looks."
-    ),
+    cfg.IntOpt("block_device_allocate_retries_interval", default=3, min=0, help="Seconds between two of these looks."),
     cfg.IntOpt(
         "instance_build_timeout",
         default=0,
