@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kilonova.cloud.commands import TOOLS, ok, run
+from kilonova.cloud.commands import TOOLS, run
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.site import Site, cache_root
 
@@ -169,7 +169,3 @@ def uv() -> str:
     if not found:
         raise CloudError("uv is not installed; `./run` installs it, or `pip install uv`")
     return found
-
-
-def importable(python: Path, module: str) -> bool:
-    return ok([python, "-c", f"import {module}"])

@@ -202,12 +202,3 @@ def physical_network(vif: Mapping[str, Any]) -> str | None:
 def preexisting_port_ids(info: Iterable[Mapping[str, Any]]) -> list[str]:
     """Ports that must be unbound, not deleted, when the server goes."""
     return [each["id"] for each in info if each.get("preserve_on_delete")]
-
-
-def by_id(info: Iterable[Mapping[str, Any]], port_id: str) -> Mapping[str, Any] | None:
-    return next((each for each in info if each["id"] == port_id), None)
-
-
-def has_allocation(vif: Mapping[str, Any]) -> bool:
-    """True when the port holds resources in Placement (QoS bandwidth or packet rate)."""
-    return bool((vif.get("profile") or {}).get("allocation"))

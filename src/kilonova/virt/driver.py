@@ -140,12 +140,6 @@ class ImageFetcher(Protocol):
         """Write the image's bytes to `path`, checksum verified. Raises ImageNotFound, ImageUnacceptable."""
 
 
-class VolumeConnector(Protocol):
-    def connect(self, connection_info: Mapping[str, Any]) -> Mapping[str, Any]: ...
-
-    def disconnect(self, connection_info: Mapping[str, Any]) -> None: ...
-
-
 @dataclasses.dataclass(frozen=True)
 class Services:
     """What the agent lends a driver."""

@@ -40,14 +40,6 @@ def wants_auto(requested: Requested) -> bool:
     return single(requested) == AUTO
 
 
-def unspecified(requested: Requested) -> bool:
-    """Nothing said, or one entry that names neither network nor port (an address or a tag alone)."""
-    found = as_list(requested)
-    if not found:
-        return True
-    return len(found) == 1 and not field(found[0], "network_id") and not field(found[0], "port_id")
-
-
 def networks_available(
     rest: NeutronRest,
     ctxt: RequestContext,

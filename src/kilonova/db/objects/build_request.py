@@ -65,15 +65,6 @@ def _instance(request: objects.BuildRequest, primitive: dict[str, Any]) -> objec
     return instance
 
 
-def new_instance(request: objects.BuildRequest) -> objects.Instance:
-    """The instance as it is to be created in a cell: every field counts as changed."""
-    instance = objects.Instance()
-    for name in type(instance).fields:
-        if name != "tags" and request.instance.obj_attr_is_set(name):
-            setattr(instance, name, getattr(request.instance, name))
-    return instance
-
-
 def get_by_instance_uuid(tx: sa.Connection, ctxt: Any, instance_uuid: str) -> objects.BuildRequest:
     """Raises BuildRequestNotFound."""
     row = build_requests.build_request_get(tx, instance_uuid)
