@@ -6,9 +6,10 @@ import argparse
 import datetime
 import getpass
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kilonova.cmd.on_cells import on_cells
 from kilonova.flow.store import LIVE, FlowEvent, FlowRow, State
 
 if TYPE_CHECKING:
@@ -17,17 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
-    from kilonova import conf as configuration
-    from kilonova.db.cells import Cells
-
-    files = [word for name in arguments.config_file or () for word in ("--config-file", name)]
-    cells = Cells(configuration.load(files, "kilonova flow"))
-    try:
-        run: Callable[[Cells, argparse.Namespace], int] = arguments.run
-        return run(cells, arguments)
-    finally:
-        cells.dispose()
+    return on_cells("kilonova flow", _parser().parse_args(argv))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,9 +7,10 @@ it does not know. Use ours meanwhile, and drop them when a cloud goes back to No
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kilonova.cmd.on_cells import on_cells
 from kilonova.flow.store import LIVE, State
 
 if TYPE_CHECKING:
@@ -19,17 +20,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
-    from kilonova import conf as configuration
-    from kilonova.db.cells import Cells
-
-    files = [word for name in arguments.config_file or () for word in ("--config-file", name)]
-    cells = Cells(configuration.load(files, "kilonova tables"))
-    try:
-        run: Callable[[Cells, argparse.Namespace], int] = arguments.run
-        return run(cells, arguments)
-    finally:
-        cells.dispose()
+    return on_cells("kilonova tables", _parser().parse_args(argv))
 
 
 def _parser() -> argparse.ArgumentParser:

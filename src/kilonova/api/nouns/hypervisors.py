@@ -32,19 +32,6 @@ EMPTY_SERVERS_SINCE: Final = 75
 UPTIME_SINCE: Final = 88
 _TRUE: Final = frozenset({"1", "true", "on", "yes"})
 _DETAILS: Final = ("hypervisor_type", "hypervisor_version", "host_ip")
-_AMOUNTS: Final = (
-    "vcpus",
-    "memory_mb",
-    "local_gb",
-    "vcpus_used",
-    "memory_mb_used",
-    "local_gb_used",
-    "free_ram_mb",
-    "free_disk_gb",
-    "current_workload",
-    "running_vms",
-    "disk_available_least",
-)
 
 
 # What an instance's name may be made of.
@@ -176,7 +163,7 @@ def _whole(call: Call[Services], one: Hypervisor, *, ask: bool = False) -> dict[
     if call.version >= UPTIME_SINCE:
         shown["uptime"] = _published_uptime(call, one, ask=ask)
         return shown
-    shown |= {name: node[name] for name in _AMOUNTS}
+    shown |= {name: node[name] for name in compute_nodes.AMOUNTS}
     info = node["cpu_info"] or ""
     shown["cpu_info"] = info if call.version < CPU_OBJECT_SINCE else _json(info) if info else {}
     return shown
@@ -282,7 +269,7 @@ def statistics(call: Call[Services]) -> dict[str, Any]:
         return cell.database.query(compute_nodes.compute_node_statistics)
 
     answers = cells.scatter(read, cells.all(include_cell0=False)).values()
-    sums: Counter[str] = Counter(dict.fromkeys((*_AMOUNTS, "count"), 0))
+    sums: Counter[str] = Counter(dict.fromkeys((*compute_nodes.AMOUNTS, "count"), 0))
     for answer in answers:
         if not isinstance(answer, CellDown):
             sums.update(answer)

@@ -100,22 +100,25 @@ def compute_node_unmap(tx: Tx, host: str | None = None) -> None:
     tx.execute(COMPUTE_NODES.update().where(*where).values(mapped=0, updated_at=_C.updated_at))
 
 
+AMOUNTS = (
+    "vcpus",
+    "memory_mb",
+    "local_gb",
+    "vcpus_used",
+    "memory_mb_used",
+    "local_gb_used",
+    "free_ram_mb",
+    "free_disk_gb",
+    "current_workload",
+    "running_vms",
+    "disk_available_least",
+)
+"""What a node has and uses: the columns that can be added up."""
+
+
 def compute_node_statistics(tx: Tx) -> Row:
     """Sums over the nodes whose nova-compute is enabled: `count` and the amounts by column."""
-    names = (
-        "vcpus",
-        "memory_mb",
-        "local_gb",
-        "vcpus_used",
-        "memory_mb_used",
-        "local_gb_used",
-        "free_ram_mb",
-        "free_disk_gb",
-        "current_workload",
-        "running_vms",
-        "disk_available_least",
-    )
-    sums = [sa.func.coalesce(sa.func.sum(_C[name]), 0).label(name) for name in names]
+    sums = [sa.func.coalesce(sa.func.sum(_C[name]), 0).label(name) for name in AMOUNTS]
     service = (
         SERVICES.c.host == _C.host,
         SERVICES.c.binary == "nova-compute",
