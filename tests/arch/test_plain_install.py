@@ -66,9 +66,9 @@ print("agent booted")
 
 @pytest.fixture(scope="module")
 def plain_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    uv = shutil.which("uv")
+    uv = os.environ.get("KILONOVA_UV") or shutil.which("uv")
     if uv is None:
-        pytest.skip("uv is not installed")
+        pytest.skip("there is no uv: neither in PATH nor in KILONOVA_UV, which ./run sets")
     venv = tmp_path_factory.mktemp("plain") / "venv"
     made = subprocess.run(
         [uv, "sync", "--frozen", "--no-dev", "--no-editable", "--quiet"],

@@ -135,14 +135,15 @@ def volume(kind, **data):
     return Volume("11111111-1111-1111-1111-111111111111", None, {"driver_volume_type": kind, "data": data}, None, None)
 
 
-def test_a_local_volume(conf, tmp_path):
+@pytest.mark.parametrize("kind", ["local", "gpfs"])
+def test_a_volume_that_is_a_path(conf, tmp_path, kind):
     file = tmp_path / "v"
     file.write_bytes(b"x")
     made = volumes.Volumes(conf, "host")
-    assert made.connect(volume("local", device_path=str(file))) == volumes.Source(str(file), "file")
+    assert made.connect(volume(kind, device_path=str(file))) == volumes.Source(str(file), "file")
     with pytest.raises(exceptions.DiskNotFound):
-        made.connect(volume("local", device_path="/nonexistent"))
-    made.disconnect(volume("local", device_path=str(file)))
+        made.connect(volume(kind, device_path="/nonexistent"))
+    made.disconnect(volume(kind, device_path=str(file)))
 
 
 def test_a_ceph_volume(conf):

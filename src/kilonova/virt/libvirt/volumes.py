@@ -21,6 +21,9 @@ LOG = log.getLogger(__name__)
 BRICK_PROTOCOLS = frozenset({"iscsi", "fibre_channel", "nvmeof", "nfs", "storpool", "scaleio", "lightos"})
 """Connection types os-brick turns into a path on the host."""
 
+PATH_PROTOCOLS = frozenset({"local", "gpfs"})
+"""Connection types whose volume is a path that the host has already: nothing is to be connected."""
+
 _ROOT_HELPER = "sudo"
 """Only a name: os-brick runs what needs root in its privsep daemon, or here when the agent is root."""
 
@@ -57,7 +60,7 @@ class Volumes:
         """Make the volume's bytes readable here. Raises VolumeDriverNotFound, or VolumeNotFound when none appears."""
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
-        if kind == "local":
+        if kind in PATH_PROTOCOLS:
             return _local(data)
         if kind == "rbd":
             return Source(self._rbd(data))
@@ -69,7 +72,7 @@ class Volumes:
         """Raises VolumeDriverNotFound, or os-brick's error when the device does not go."""
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
-        if kind in ("local", "rbd", None):
+        if kind in (*PATH_PROTOCOLS, "rbd", None):
             return
         self._brick(kind, data, lambda each: each.disconnect_volume(dict(data), None, force=True, ignore_errors=True))
 
