@@ -19,13 +19,13 @@ from kilonova.db.flow_tables import KN_FLOW
 from kilonova.flow.store import NewFlow, State
 from kilonova.reconcile.control import loops
 from kilonova.reconcile.control.known import Standing, Traces, judge
-from kilonova.reconcile.control.loop import Loop, Pass
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
 from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
 from kilonova.reconcile.control.orphan_ports import OrphanPorts
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
+from kilonova.reconcile.loop import Loop, Pass
 
 ALIVE = {"deleted": 0, "vm_state": "active", "task_state": None, "host": "h", "launched_at": 1, "created_at": None}
 FAILED = {**ALIVE, "vm_state": "error", "host": None, "launched_at": None}

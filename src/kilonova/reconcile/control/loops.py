@@ -7,13 +7,13 @@ import threading
 
 from kilonova.base.periodic import Periodic
 from kilonova.reconcile.control.known import World
-from kilonova.reconcile.control.loop import Loop, Pass, Report
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
 from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
 from kilonova.reconcile.control.orphan_ports import OrphanPorts
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
+from kilonova.reconcile.loop import Loop, Pass, Report
 
 LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from kilonova.db.cell import explanations
 from kilonova.db.cells import CellDown
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 
 @dataclasses.dataclass(frozen=True)

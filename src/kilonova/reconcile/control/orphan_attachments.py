@@ -10,7 +10,7 @@ from kilonova.base import ids
 from kilonova.contract import context
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kilonova.contract import context
 from kilonova.db.api import aggregates
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 
 @dataclasses.dataclass(frozen=True)

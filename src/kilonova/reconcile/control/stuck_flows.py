@@ -10,7 +10,7 @@ from kilonova.db import flows
 from kilonova.db.engine import Database
 from kilonova.flow.store import FlowRow, State
 from kilonova.reconcile.control.known import World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 _DAY_MS = 86_400_000
 

@@ -22,7 +22,7 @@ from kilonova.db.query import Row
 from kilonova.flow import offers
 from kilonova.flow.seal import Seal
 from kilonova.reconcile.control.known import World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 SENT_AGAIN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     Task.POWERING_OFF: ("stop_instance", {"clean_shutdown": True}),

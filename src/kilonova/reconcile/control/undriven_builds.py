@@ -21,7 +21,7 @@ from kilonova.db.cells import CellDown
 from kilonova.db.query import Row
 from kilonova.flow import offers
 from kilonova.reconcile.control.known import World
-from kilonova.reconcile.control.loop import Loop, Suspect
+from kilonova.reconcile.loop import Loop, Suspect
 
 
 class UndrivenBuilds(Loop):

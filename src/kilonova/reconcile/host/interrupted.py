@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from kilonova.contract import context, exceptions, objects
-from kilonova.reconcile.control.loop import Loop, Suspect
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import Loop, Suspect
 
 LOG = logging.getLogger(__name__)
 

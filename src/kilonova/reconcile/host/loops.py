@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kilonova.reconcile.control.loop import Loop, Pass, Report
 from kilonova.reconcile.host.host import Host
 from kilonova.reconcile.host.interrupted import Interrupted
 from kilonova.reconcile.host.missing_guests import MissingGuests
@@ -13,6 +12,7 @@ from kilonova.reconcile.host.network_info import NetworkInfo
 from kilonova.reconcile.host.overdue_builds import OverdueBuilds
 from kilonova.reconcile.host.power_sync import PowerSync
 from kilonova.reconcile.host.unknown_guests import UnknownGuests
+from kilonova.reconcile.loop import Loop, Pass, Report
 from kilonova.virt.driver import GuestEvent
 
 NEVER = -1.0

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from kilonova.contract import context, objects
 from kilonova.contract.states import VM
-from kilonova.reconcile.control.loop import Loop, Suspect
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import Loop, Suspect
 
 NEED_A_GUEST = (VM.ACTIVE, VM.PAUSED, VM.RESCUED, VM.RESIZED)
 

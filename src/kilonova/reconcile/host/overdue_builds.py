@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from kilonova.base import clock
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.states import VM, Task
-from kilonova.reconcile.control.loop import Loop, Suspect
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import Loop, Suspect
 
 
 class OverdueBuilds(Loop):

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from kilonova.base import clock
 from kilonova.contract import context, objects
-from kilonova.reconcile.control.loop import Loop, Suspect
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import Loop, Suspect
 
 LOG = logging.getLogger(__name__)
 

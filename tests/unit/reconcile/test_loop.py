@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kilonova.reconcile.control.loop import Loop, Pass, Patience, Suspect
+from kilonova.reconcile.loop import Loop, Pass, Patience, Suspect
 
 
 class Clock:
