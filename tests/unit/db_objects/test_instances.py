@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import sqlite3
 import types
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.contract import context, exceptions, objects
@@ -193,6 +198,46 @@ def test_object_action_sends_back_what_changed(
     assert updates["obj_what_changed"] == set()
     assert "updated_at" in updates
     assert "uuid" not in updates
+
+
+@pytest.fixture
+def lost_commit(cell_db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next transaction is lost when it is committed, as a Galera node may say then."""
+    real, lost = cell_db.write, []
+
+    @contextlib.contextmanager
+    def write() -> Iterator[Any]:
+        with real() as tx:
+            yield tx
+            if not lost:
+                lost.append(True)
+                raise sa.exc.OperationalError("COMMIT", None, sqlite3.OperationalError("database is locked"))
+
+    cell_db.options = dataclasses.replace(cell_db.options, db_retry_interval=0.0)
+    monkeypatch.setattr(cell_db, "write", write)
+
+
+@pytest.mark.usefixtures("made", "lost_commit")
+def test_a_save_that_is_repeated_writes_all_of_it_again(
+    cell_db: Database, served: ObjectService, ctxt: context.RequestContext, made: objects.Instance
+) -> None:
+    made.vm_state, made.metadata = "active", {"a": "2"}
+    made.info_cache.network_info = [{"id": "port"}]
+    updates, _ = served.object_action(ctxt, objinst=made, objmethod="save", args=[], kwargs={})
+    found = read(cell_db, made.uuid)
+    assert (found.vm_state, found.metadata) == ("active", {"a": "2"})
+    assert [vif["id"] for vif in found.info_cache.network_info] == ["port"]
+    assert updates["obj_what_changed"] == set()
+    assert "updated_at" in updates
+
+
+@pytest.mark.usefixtures("lost_commit")
+def test_a_creation_that_is_repeated_creates(
+    cell_db: Database, served: ObjectService, ctxt: context.RequestContext
+) -> None:
+    one = make()
+    updates, _ = served.object_action(ctxt, objinst=one, objmethod="create", args=[], kwargs={})
+    assert read(cell_db, one.uuid).id == updates["id"]
 
 
 def test_class_action_answers_in_the_callers_versions(

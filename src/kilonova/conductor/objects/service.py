@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kilonova.conductor.objects import table
@@ -30,7 +30,7 @@ class ObjectService:
     ) -> Any:
         """Call a class method; an object in the answer has the versions of the caller's manifest."""
         served = _find(table.CLASS_METHODS, objname, objmethod)
-        result = self._run(served, ctxt, *args, **kwargs)
+        result = self._run(served, lambda tx: served.fn(tx, ctxt, *args, **kwargs))
         if isinstance(result, WireObject):
             return result.obj_to_primitive(target_version=object_versions[objname], version_manifest=object_versions)
         return result
@@ -46,11 +46,18 @@ class ObjectService:
     ) -> tuple[dict[str, Any], Any]:
         """Call a method of an object; returns (changed fields and what is still to be saved, the method's result)."""
         served = _find(table.METHODS, objinst.obj_name(), objmethod)
-        before = _primitives(objinst)
-        result = self._run(served, ctxt, objinst, *args, **kwargs)
-        after = _primitives(objinst)
+        sent = objinst.obj_to_primitive()
+        acted: list[WireObject] = []
+
+        def act(tx: Any) -> Any:
+            # A lost transaction has changed the object all the same, so the next one begins with what was sent.
+            acted.append(WireObject.obj_from_primitive(sent, context=ctxt) if acted else objinst)
+            return served.fn(tx, ctxt, acted[-1], *args, **kwargs)
+
+        result = self._run(served, act)
+        before, after = sent["nova_object.data"], _primitives(acted[-1])
         updates = {name: value for name, value in after.items() if name not in before or before[name] != value}
-        updates["obj_what_changed"] = objinst.obj_what_changed()
+        updates["obj_what_changed"] = acted[-1].obj_what_changed()
         return updates, result
 
     def object_backport_versions(
@@ -61,10 +68,9 @@ class ObjectService:
         primitive: dict[str, Any] = objinst.obj_to_primitive(target_version=target, version_manifest=object_versions)
         return primitive
 
-    def _run(self, served: table.Served, ctxt: RequestContext, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, served: table.Served, act: Callable[[Any], Any]) -> Any:
         database = self._cells.api if served.api else self._cells.own
-        do = database.run if served.write else database.query
-        return do(served.fn, ctxt, *args, **kwargs)
+        return (database.run if served.write else database.query)(act)
 
 
 def _find(methods: Mapping[str, Mapping[str, table.Served]], name: str, method: str) -> table.Served:
