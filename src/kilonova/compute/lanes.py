@@ -127,11 +127,12 @@ class Lanes:
             return self._changed.wait_for(lambda: not any(lane.running for lane in self._lanes.values()), timeout)
 
     def _wake(self) -> None:
-        if self._idle:
-            self._changed.notify()
-        elif self._threads < self._workers:
+        # An idle thread counts as idle until it runs again: those that were told of earlier jobs take these.
+        if len(self._ready) > self._idle and self._threads < self._workers:
             self._threads += 1
             threading.Thread(target=self._work, name="lane", daemon=True).start()
+        else:
+            self._changed.notify()
 
     def _work(self) -> None:
         while True:

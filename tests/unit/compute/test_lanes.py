@@ -49,6 +49,17 @@ def test_lanes_are_parallel_and_bounded() -> None:
     assert most[0] == 3
 
 
+def test_jobs_that_come_before_an_idle_thread_awakes_do_not_share_it() -> None:
+    lanes, second = Lanes(2), threading.Event()
+    lanes.submit("warm", lambda turn: None).result(5)
+    assert wait_for(lambda: lanes._idle == 1)
+    # Held, the thread that is told of the first job cannot take it before the second one is there.
+    with lanes._changed:
+        first = lanes.submit("a", lambda turn: second.wait(5))
+        lanes.submit("b", lambda turn: second.set())
+    assert first.result(10)
+
+
 def test_work_that_waits_for_its_kind_holds_no_thread() -> None:
     lanes = Lanes(2, {"build": 1})
     hold = threading.Event()
