@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kilonova.cmd import contract_cli, contract_wire
-from kilonova.contract import microversions, nouns, ops, policies, states, surface
+from kilonova.contract import extra_specs, microversions, nouns, ops, policies, states, surface
 from kilonova.contract.cards import Errors, Guard, Op, Route
 from kilonova.contract.fields import Invalid
 from kilonova.contract.microversions import Versions
@@ -72,7 +72,11 @@ def _route_entry(route: Route) -> Iterator[dict[str, Any]]:
 
 def export_routes() -> dict[str, Any]:
     entries = [entry for route in routes() for entry in _route_entry(route)]
-    gone = [{"method": m, "path": path, "action": action, "removed": True} for m, path, action in surface.removed()]
+    gone = [
+        {"method": method, "path": path, "action": action, "removed": True, **bound}
+        for (method, path, action), versions in surface.removed().items()
+        for bound in _bounds(versions)
+    ]
     return {"routes": [*entries, *gone, {"path": "", "redirect_to": "/"}]}
 
 
@@ -138,10 +142,28 @@ def export_policies() -> dict[str, Any]:
     }
 
 
+def export_extra_specs() -> dict[str, Any]:
+    return {
+        "extra_spec_validators": {
+            name: {
+                "type": spec.kind,
+                "pattern": spec.pattern,
+                "enum": list(spec.enum) or None,
+                "min": spec.low,
+                "max": spec.high,
+                "deprecated": spec.deprecated,
+                "parameters": [{"name": name, "pattern": pattern} for name, pattern in spec.parameters.items()],
+            }
+            for name, spec in extra_specs.known().items()
+        }
+    }
+
+
 EXPORTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "routes": export_routes,
     "states": export_states,
     "policies": export_policies,
+    "extra_specs": export_extra_specs,
     "objects": contract_wire.export_objects,
     "remotable": contract_wire.export_remotable,
     "rpc": contract_wire.export_rpc,

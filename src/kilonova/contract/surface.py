@@ -5,6 +5,9 @@ action is the key of the body of a ``.../action`` path. Source: API reference, 2
 """
 
 from collections.abc import Iterator
+from typing import Final
+
+from kilonova.contract.microversions import ALL, Versions, until
 
 Key = tuple[str, str, str | None]
 
@@ -206,6 +209,9 @@ GET,DELETE /servers/{server_id}/consoles/{id}
 GET /servers/{server_id}/os-virtual-interfaces
 """
 
+_GONE_IN: Final[dict[Key, Versions]] = {("POST", "/servers/{id}/action", "os-getRDPConsole"): until(5)}
+"""Removed requests that had an end before they were removed: above it they never were."""
+
 
 def _keys(lines: str) -> Iterator[Key]:
     for line in lines.split("\n"):
@@ -220,6 +226,6 @@ def served() -> list[Key]:
     return list(_keys(_SERVED))
 
 
-def removed() -> list[Key]:
-    """(method, path, action) of every request that the API had."""
-    return list(_keys(_REMOVED))
+def removed() -> dict[Key, Versions]:
+    """(method, path, action) of every request that the API had, with the microversions that still know it as gone."""
+    return {key: _GONE_IN.get(key, ALL) for key in _keys(_REMOVED)}

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
 
-from kilonova.base import clock
+from kilonova.base import clock, ids
 from kilonova.contract.context import RequestContext
 from kilonova.db.api import aggregates, host_mappings
 from kilonova.db.cell import compute_nodes
@@ -450,3 +450,10 @@ def test_b040_servers_while_a_cell_is_down(world: Any) -> None:
     assert (set(partial), partial[lost]["status"]) == ({here, lost}, "UNKNOWN")
     assert world.get(f"/servers/{lost}/metadata").status_code == 500
     assert "does not answer" in world.get(f"/servers/{lost}/ips").json["computeFault"]["message"]
+
+
+def test_what_was_removed_answers_so_in_its_versions_only(world: Any) -> None:
+    body = {"os-getRDPConsole": {"type": "rdp-html5"}}
+    path = f"/servers/{ids.new_uuid()}/action"
+    answers = [world.post(path, body, version=version).status_code for version in ("2.1", "2.5", "2.6", "2.96")]
+    assert answers == [410, 410, 404, 404]

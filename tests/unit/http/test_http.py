@@ -80,7 +80,7 @@ def make(**changes: Any) -> Any:
                 ("POST", "/things/{server_id}/action", "bend"),
                 ("GET", "/things/{id}", None),
             ],
-            "removed": [("GET", "/gone", None)],
+            "removed": {("GET", "/gone", None): until(5)},
             "request_id_headers": ("x-compute-request-id", "x-openstack-request-id"),
             "max_body": 1000,
         }

@@ -8,8 +8,8 @@ import itertools
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import falcon
@@ -50,8 +50,9 @@ class Mount:
 class Api:
     """Everything the application is made of.
 
-    ``unbuilt`` and ``removed`` are (method, path, action key or None) of the contract. ``errors`` maps an exception
-    of a handler to the (code, message) that the client sees, or None for what it must not see.
+    ``unbuilt`` and ``removed`` are (method, path, action key or None) of the contract, the latter with the versions
+    that answer 410; others answer 404. ``errors`` maps an exception of a handler to the (code, message) that the
+    client sees, or None for what it must not see.
     """
 
     bindings: Sequence[Binding]
@@ -63,7 +64,7 @@ class Api:
     project_id: str
     errors: Callable[[Exception], tuple[int, str] | None]
     unbuilt: Iterable[tuple[str, str, str | None]] = ()
-    removed: Iterable[tuple[str, str, str | None]] = ()
+    removed: Mapping[tuple[str, str, str | None], Container[int]] = field(default_factory=dict)
     request_id_headers: Sequence[str] = ("x-openstack-request-id",)
     max_body: int = 114688
     link_prefix: str | None = None
@@ -119,21 +120,25 @@ class _Endpoint:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._bound: dict[tuple[str, str | None], list[Binding]] = defaultdict(list)
-        self._status: dict[tuple[str, str | None], int] = {}
+        self._unbuilt: set[tuple[str, str | None]] = set()
+        self._removed: dict[tuple[str, str | None], Container[int]] = {}
         self._actions = False
 
     def bind(self, binding: Binding) -> None:
         self._bound[binding.route.method, binding.route.action].append(binding)
 
-    def refuse(self, method: str, action: str | None, status: int) -> None:
-        if (method, action) not in self._bound:
-            self._status[method, action] = status
+    def unbuilt(self, method: str, action: str | None) -> None:
+        self._unbuilt.add((method, action))
+
+    def removed(self, method: str, action: str | None, versions: Container[int]) -> None:
+        self._removed[method, action] = versions
 
     def open(self) -> "_Endpoint":
         """Give Falcon a responder for each method that the path has."""
-        for method, _ in [*self._bound, *self._status]:
+        known = [*self._bound, *self._unbuilt, *self._removed]
+        for method, _ in known:
             setattr(self, f"on_{method.lower()}", self._respond)
-        self._actions = any(action for _, action in [*self._bound, *self._status])
+        self._actions = any(action for _, action in known)
         return self
 
     def _respond(self, req: falcon.Request, resp: falcon.Response, **params: str) -> None:
@@ -162,18 +167,20 @@ class _Endpoint:
     def _choose(self, method: str, action: str | None, version: int) -> Binding:
         bindings = self._bound.get((method, action))
         if bindings is None:
-            raise self._refusal(method, action)
+            raise self._refusal(method, action, version)
         for binding in bindings:
             if version in binding.route.versions:
                 return binding
         raise Fault(404, "The resource could not be found.")
 
-    def _refusal(self, method: str, action: str | None) -> Fault:
-        status = self._status.get((method, action))
+    def _refusal(self, method: str, action: str | None, version: int) -> Fault:
         what = f"the action {action}" if action else "this request"
-        if status == 410:
+        gone = self._removed.get((method, action))
+        if gone is not None and version in gone:
             return Fault(410, f"The API was removed: {what} is no longer served.")
-        if status == 501:
+        if gone is not None:
+            return Fault(404, "The resource could not be found.")
+        if (method, action) in self._unbuilt:
             return Fault(501, f"Not built yet: {what} is part of the API but not implemented by this service.")
         return Fault(400, f"There is no such action: {action}")
 
@@ -303,9 +310,10 @@ def make(api: Api) -> falcon.App:
     endpoints: defaultdict[str, _Endpoint] = defaultdict(lambda: _Endpoint(api))
     for binding in api.bindings:
         endpoints[_template(binding.route.path)].bind(binding)
-    for status, keys in ((410, api.removed), (501, api.unbuilt)):
-        for method, path, action in keys:
-            endpoints[_template(path)].refuse(method, action, status)
+    for method, path, action in api.unbuilt:
+        endpoints[_template(path)].unbuilt(method, action)
+    for (method, path, action), where in api.removed.items():
+        endpoints[_template(path)].removed(method, action, where)
     for template, endpoint in endpoints.items():
         app.add_route(template, endpoint.open())
     return app
