@@ -146,6 +146,20 @@ def test_b112_a_volume_is_free_after_a_failed_boot(cloud: ControlPlane) -> None:
     cloud.until("the volume available", lambda: cloud.cloud.cinder.volumes[volume]["status"] == "available")
 
 
+def test_b112_a_volume_is_free_when_every_host_failed(cloud: ControlPlane) -> None:
+    for host in ("h1", "h2"):
+        cloud.fault(host, "spawn", lambda: exceptions.DiskNotFound(location="injected"), calls=range(1, 10))
+    cinder = cloud.cloud.cinder
+    volume = cinder.volume(project=PROJECT, bootable="true")
+    root = {"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
+    made = {"source_type": "blank", "destination_type": "volume", "volume_size": 1, "delete_on_termination": True}
+    server = cloud.create(imageRef="", block_device_mapping_v2=[root, {**made, "boot_index": -1}])["id"]
+    cloud.until_status(server, "ERROR")
+    cloud.until("the volume available", lambda: cinder.volumes[volume]["status"] == "available")
+    cloud.until("the made volume gone", lambda: set(cinder.volumes) == {volume})
+    assert not cinder.attachments
+
+
 def test_b115_a_second_try_keeps_the_attachment(cloud: ControlPlane) -> None:
     cloud.fault("h1", "spawn", lambda: exceptions.ComputeResourcesUnavailable(reason="injected"))
     volume = cloud.cloud.cinder.volume(project=PROJECT, bootable="true")

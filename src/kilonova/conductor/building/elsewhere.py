@@ -83,10 +83,10 @@ def accept(run: Run) -> None:
 
 
 def fail(run: Run) -> None:
-    """The server in ERROR with the reason."""
-    assert run.failure is not None
+    """The server in ERROR with the reason; its volumes are free, those that were to end with it are gone."""
     place = run.world.place_of_run(run)
-    place.database.run(records.fail, context(run), run.subject_id, run.failure, run.world.host)
+    if watching.revoke(run, place):
+        resources.release_volumes(run.world, context(run), place, run.subject_id, and_delete=True)
 
 
 def claim(run: Run) -> None:
