@@ -8,7 +8,7 @@ import itertools
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from oslo_context.context import generate_request_id
 
 from kilonova.contract.cards import Route
 from kilonova.contract.fields import Invalid
+from kilonova.contract.microversions import Versions
 from kilonova.wire.http import faults, versions
 from kilonova.wire.http.call import Binding, Call, Handler, Reply
 from kilonova.wire.http.faults import Fault
@@ -64,7 +65,7 @@ class Api:
     project_id: str
     errors: Callable[[Exception], tuple[int, str] | None]
     unbuilt: Iterable[tuple[str, str, str | None]] = ()
-    removed: Mapping[tuple[str, str, str | None], Container[int]] = field(default_factory=dict)
+    removed: Mapping[tuple[str, str, str | None], Versions] = field(default_factory=dict)
     request_id_headers: Sequence[str] = ("x-openstack-request-id",)
     max_body: int = 114688
     link_prefix: str | None = None
@@ -121,7 +122,7 @@ class _Endpoint:
         self._api = api
         self._bound: dict[tuple[str, str | None], list[Binding]] = defaultdict(list)
         self._unbuilt: set[tuple[str, str | None]] = set()
-        self._removed: dict[tuple[str, str | None], Container[int]] = {}
+        self._removed: dict[tuple[str, str | None], Versions] = {}
         self._actions = False
 
     def bind(self, binding: Binding) -> None:
@@ -130,7 +131,7 @@ class _Endpoint:
     def unbuilt(self, method: str, action: str | None) -> None:
         self._unbuilt.add((method, action))
 
-    def removed(self, method: str, action: str | None, versions: Container[int]) -> None:
+    def removed(self, method: str, action: str | None, versions: Versions) -> None:
         self._removed[method, action] = versions
 
     def open(self) -> "_Endpoint":
