@@ -24,8 +24,16 @@ class Backoff:
     def waits(self, rng: Callable[[], float] = random.random) -> Iterator[float]:
         """One wait fewer than there are attempts."""
         for n in range(self.attempts - 1):
-            top = min(self.cap, self.base * self.factor**n)
+            top = grown(self.base, self.factor, n, self.cap)
             yield self.floor + max(0.0, top - self.floor) * rng()
+
+
+def grown(base: float, factor: float, times: int, cap: float) -> float:
+    """`base` multiplied by `factor` so many times, at most `cap`."""
+    try:
+        return min(cap, base * float(factor) ** times)
+    except OverflowError:
+        return cap
 
 
 def call(

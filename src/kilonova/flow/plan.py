@@ -19,6 +19,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kilonova.base.retry import grown
+
 if TYPE_CHECKING:
     from kilonova.flow.run import Run
 
@@ -46,7 +48,7 @@ class DeadlineExceeded(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retry:
-    """Which failures of a step are worth another try, and how long to wait before: exponential, with full jitter."""
+    """Which failures of a step are worth another try, and how long to wait before: exponential, half by chance."""
 
     on: tuple[type[BaseException], ...] = ()
     but: tuple[type[BaseException], ...] = ()
@@ -61,7 +63,7 @@ class Retry:
 
     def wait(self, failures: int, rng: Callable[[], float]) -> float:
         """Seconds before the next try after so many failures."""
-        top = min(self.cap, self.base * self.factor ** (failures - 1))
+        top = grown(self.base, self.factor, failures - 1, self.cap)
         return top * (0.5 + 0.5 * rng())
 
 

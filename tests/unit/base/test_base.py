@@ -71,6 +71,12 @@ def test_backoff_stays_between_floor_and_cap() -> None:
     assert list(backoff.waits(lambda: 1.0)) == [1, 2, 4, 4, 4]
 
 
+def test_waits_have_a_cap_however_often_something_is_tried() -> None:
+    assert max(retry.Backoff(attempts=3000, cap=4).waits(lambda: 1.0)) == 4
+    assert retry.grown(20.0, 2.0, 3, 300.0) == 160.0
+    assert retry.grown(20.0, 2.0, 100_000, 300.0) == 300.0
+
+
 def test_full_pool_refuses_and_recovers() -> None:
     gate = threading.Event()
     pool = pools.ThreadPool("p", workers=1, backlog=1)

@@ -66,6 +66,10 @@ def go(table: FlowTable, plan: Flow, world: World, new: NewFlow, lease_ms: int =
     return engine.run(Lease(table, row, time.monotonic() + lease_ms / 1000))
 
 
+def test_a_step_that_is_tried_for_ever_goes_on_waiting() -> None:
+    assert Retry(attempts=1_000_000, cap=30.0).wait(5000, lambda: 1.0) == 30.0
+
+
 def test_goes_through_all_stages_and_keeps_the_frame(table: FlowTable) -> None:
     world, new = World(), put(table)
     assert go(table, three(), world, new) is State.RESTING

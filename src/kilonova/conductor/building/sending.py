@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from kilonova.base.retry import grown
 from kilonova.conductor import records
 from kilonova.conductor.building import placing
 from kilonova.conductor.frames import unpack
@@ -63,4 +64,4 @@ def group_names(run: Run, spec: objects.RequestSpec) -> list[str]:
 def due_again(run: Run, first: float) -> bool:
     """Whether the cast has gone unanswered for long enough: `first` seconds, doubled with each repeat."""
     sent = run.frame["sent"]
-    return bool(time.time() - sent["at"] >= min(RESEND_CAP, first * 2 ** (sent["times"] - 1)))
+    return bool(time.time() - sent["at"] >= grown(first, 2, sent["times"] - 1, RESEND_CAP))

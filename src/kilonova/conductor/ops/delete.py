@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from kilonova.base.retry import grown
 from kilonova.conductor import records
 from kilonova.conductor.building import resources, watching
 from kilonova.conductor.hosts import Life
@@ -64,7 +65,7 @@ def end(run: Run) -> bool:
 
 def _remind(run: Run, place: Place, server: objects.Instance) -> None:
     sent = run.frame["sent"]
-    patience = min(RESEND_CAP, run.world.conf.kilonova.flow_resend * 2 ** max(0, sent["times"] - 1))
+    patience = grown(run.world.conf.kilonova.flow_resend, 2, max(0, sent["times"] - 1), RESEND_CAP)
     if sent["times"] and time.time() - sent["at"] < patience:
         return
     ctxt = context(run)
