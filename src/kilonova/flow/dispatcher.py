@@ -53,8 +53,10 @@ class Leases:
         return lease
 
     def let_go(self, lease: Lease) -> None:
+        """Keep it no longer. The flow may have been leased again meanwhile: that lease is kept."""
         with self._lock:
-            self._held.pop(lease.row.id, None)
+            if self._held.get(lease.row.id) is lease:
+                del self._held[lease.row.id]
 
     def holds(self, flow_id: str) -> bool:
         return flow_id in self._held

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from kilonova.db.flows import FlowTable
-from kilonova.flow.dispatcher import Dispatcher
+from kilonova.flow.dispatcher import Dispatcher, Leases
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow, flow, rest, step
 from kilonova.flow.run import Lease, Run
@@ -15,6 +15,20 @@ from kilonova.flow.seal import Seal
 from kilonova.flow.store import NewFlow, State
 
 SEAL = Seal(["x"])
+
+
+def test_letting_go_of_a_lease_that_was_lost_keeps_the_one_that_replaced_it(table: FlowTable) -> None:
+    new = NewFlow("op", "s", {})
+    table.offer(new)
+    leases = Leases(60.0, 900.0)
+    first = table.take(new.id, "me", -1)
+    second = table.take(new.id, "me", 60_000)
+    assert first is not None
+    assert second is not None
+    stalled = leases.hold(table, first, time.monotonic())
+    leases.hold(table, second, time.monotonic())
+    leases.let_go(stalled)
+    assert leases.holds(new.id)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
