@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from kilonova.db import query as queries
 from kilonova.db.engine import Database
 from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
+from kilonova.db.outcomes import DuplicateError
 from kilonova.flow.store import LIVE, Change, EventKind, FlowEvent, FlowRow, LeaseLost, NewFlow, State
 
 F = KN_FLOW.c
@@ -34,11 +36,13 @@ def offer(tx: Any, flow: NewFlow) -> bool:
     """Put a flow down in state `offered`, inside the caller's transaction; False if the slot has an unfinished flow.
 
     A conductor takes it as soon as the cast that goes with it arrives, or by itself after `flow.grace` seconds.
+    Raises DuplicateError, and the transaction is lost, when another one offers at the same moment.
     """
     taken = tx.execute(sa.select(F.id).where(F.active_key == flow.active_key)).first()
     if taken is not None:
         return False
-    tx.execute(sa.insert(KN_FLOW).values(_new_values(flow, now_ms())))
+    with queries.unique(KN_FLOW.name):
+        tx.execute(sa.insert(KN_FLOW).values(_new_values(flow, now_ms())))
     return True
 
 
@@ -125,7 +129,10 @@ class FlowTable:
         self.name = name
 
     def offer(self, flow: NewFlow) -> bool:
-        return self.database.run(offer, flow)
+        try:
+            return self.database.run(offer, flow)
+        except DuplicateError:
+            return False
 
     def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
         # Looking needs no write lock: an idle conductor must not make writers wait on SQLite.

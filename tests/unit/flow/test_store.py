@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from kilonova.db import flows
 from kilonova.db.engine import Database
@@ -17,6 +19,25 @@ def test_one_unfinished_flow_per_slot(table: FlowTable) -> None:
     assert table.offer(NewFlow("build", "s", {}))
     assert not table.offer(NewFlow("build", "s", {}))
     assert table.offer(NewFlow("delete", "s", {}))
+
+
+def test_two_that_offer_at_once_put_down_one(
+    database: Database, table: FlowTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Early:
+        """A transaction that looked before the other's flow was there."""
+
+        def __init__(self, tx: Any) -> None:
+            self.tx = tx
+
+        def execute(self, statement: Any) -> Any:
+            return self.tx.execute(statement.where(sa.false()) if statement.is_select else statement)
+
+    assert table.offer(NewFlow("build", "s", {}))
+    real = database.run
+    monkeypatch.setattr(database, "run", lambda fn, *args: real(lambda tx: fn(Early(tx), *args)))
+    assert not table.offer(NewFlow("build", "s", {}))
+    assert table.offer(NewFlow("build", "other", {}))
 
 
 def test_grace_keeps_the_flow_for_the_cast(table: FlowTable) -> None:
