@@ -11,6 +11,7 @@ import dataclasses
 import logging
 import random
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -75,7 +76,7 @@ class DatabaseOptions:
     def backoff(self) -> retry.Backoff:
         """The waits between tries of a transaction that lost against another one."""
         return retry.Backoff(
-            attempts=max(1, self.db_max_retries + 1),
+            attempts=self.db_max_retries + 1 if self.db_max_retries >= 0 else sys.maxsize,
             base=self.db_retry_interval,
             cap=self.db_max_retry_interval,
             factor=2.0 if self.db_inc_retry_interval else 1.0,

@@ -183,6 +183,11 @@ def test_options_are_those_of_the_group(tmp_path: Path) -> None:
         assert tx.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
+def test_without_end_is_what_minus_one_retries_mean() -> None:
+    assert DatabaseOptions(db_max_retries=-1).backoff().attempts > 1_000_000
+    assert DatabaseOptions(db_max_retries=0).backoff().attempts == 1
+
+
 def test_defaults_are_the_groups_defaults() -> None:
     conf = configuration.new()
     conf([], default_config_files=[])
