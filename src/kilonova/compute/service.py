@@ -72,13 +72,13 @@ class Service:
         LOG.info("host %s takes orders", agent.host)
 
     def stop(self, timeout: float = 30.0) -> None:
-        """Take no more orders; give running operations `timeout` seconds."""
+        """Take no more orders; give running operations `timeout` seconds, in which they hear what they wait for."""
         if self._stopping.is_set():
             self._stopped.wait(timeout)
             return
         self._stopping.set()
         if self._server is not None:
-            self._server.stop()
+            self._server.refuse()
         agent = self.agent
         self._pulse.stop(timeout=CLOSING_SECONDS)
         agent.timers.stop(timeout=min(timeout, 5.0))
@@ -86,6 +86,8 @@ class Service:
             LOG.warning("host %s ends with operations under way; they are taken up at the next start", agent.host)
             agent.events.close()
             agent.lanes.stop(CLOSING_SECONDS)
+        if self._server is not None:
+            self._server.stop()
         agent.tracker.close(context.admin())
         agent.driver.stop()
         agent.journal.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from kilonova.compute.journal import book
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
 from kilonova.virt.fake.driver import FakeDriver
+from kilonova.wire.rpc.errors import RPC_LOST
 
 STEPS = ("claimed", "networks", "volumes", "spawning", "spawned")
 
@@ -379,3 +381,42 @@ def test_a_build_that_waits_when_the_agent_ends_is_not_undone(world: World) -> N
     found = settled(world, asked.uuid)
     assert found is not None
     assert found.vm_state == "active"
+
+
+def test_a_build_hears_of_its_interfaces_while_the_agent_ends(world: World) -> None:
+    """New orders are refused meanwhile; what its neighbours say to work under way comes on the other topic."""
+
+    class Waiting(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            wanted = [("network-vif-plugged", vif["id"]) for vif in guest.network_info]
+            with self.services.events.expect(guest.instance.uuid, wanted, 60):
+                super().spawn(ctxt, guest)
+
+    world.host(driver=Waiting)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    waiting = world.until(asked.uuid, task_state="spawning")
+    assert wait_for(lambda: asked.uuid in world.driver().guests())
+    ender = threading.Thread(target=world.stop, kwargs={"timeout": 20.0})
+    ender.start()
+    assert wait_for(lambda: refuses_orders(world))
+    [port] = world.cloud.neutron.ports_of(asked.uuid)
+    event = objects.InstanceExternalEvent(
+        instance_uuid=asked.uuid, name="network-vif-plugged", status="completed", tag=port["id"], data={}
+    )
+    world.client.external_instance_event(world.ctxt(), instances=[waiting], events=[event], host="h1")
+    ender.join(30)
+    found = world.server(asked.uuid)
+    assert (found.vm_state, found.task_state) == ("active", None)
+
+
+def refuses_orders(world: World) -> bool:
+    world.set(rpc_response_timeout=1)
+    try:
+        world.client.get_host_uptime(world.ctxt(), host="h1")
+    except RPC_LOST:
+        return True
+    finally:
+        world.set(rpc_response_timeout=5)
+    return False

@@ -78,7 +78,7 @@ class Bus:
 
     def serve(
         self, api: str, server: str, handlers: Sequence[object], topic: str | None = None, alt: bool = True
-    ) -> RpcServer:
+    ) -> Servers:
         """A server of one kind of service ("compute", "conductor", "scheduler") under a server name, not yet started.
 
         A method `m` of the interface is carried out by the first handler that has it, called as
@@ -90,7 +90,7 @@ class Bus:
         topics = [topic or apis[0].topic]
         if alt and topic is None and apis[0].alt_topic:
             topics.append(apis[0].alt_topic)
-        return _Servers([self.transport.server(t, server, offered, self._decoder) for t in topics])
+        return Servers([self.transport.server(t, server, offered, self._decoder) for t in topics])
 
     def close(self) -> None:
         """Close the connections of this bus and of those reached through it."""
@@ -117,8 +117,8 @@ class Bus:
         return self.call(context, Address(api.topic), message)
 
 
-class _Servers:
-    """Several topics served as one."""
+class Servers:
+    """Several topics served as one; the first is the one on which new work comes."""
 
     def __init__(self, servers: Sequence[RpcServer]) -> None:
         self.servers = servers
@@ -126,6 +126,10 @@ class _Servers:
     def start(self) -> None:
         for server in self.servers:
             server.start()
+
+    def refuse(self) -> None:
+        """Take no more new work. What others say to the work under way still arrives, on the other topic."""
+        self.servers[0].stop()
 
     def stop(self) -> None:
         _together([server.stop for server in self.servers])
