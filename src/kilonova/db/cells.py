@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 REFRESH_SECONDS = 60.0
 SCATTER_WORKERS = 32
+"""Questions that one cell may have to answer at a time; one that hangs must not use up what the others need."""
+
 SCATTER_TIMEOUT = 60.0
 
 __all__ = ["CELL0_UUID", "Cell", "CellDown", "Cells", "UnknownCellError"]
@@ -75,7 +77,7 @@ class Cells:
         self._databases: dict[str, Database] = {}
         self._cells: dict[str, Cell] = {}
         self._read_at: float | None = None
-        self._pool: pools.ThreadPool | None = None
+        self._pools: dict[str, pools.ThreadPool] = {}
         self._api = Database.from_group(conf.api_database) if conf.api_database.connection else None
         self._own = Database.from_group(conf.database) if conf.database.connection else None
         if self._own is not None:
@@ -183,12 +185,13 @@ class Cells:
 
     def _ask(self, fn: Callable[[Cell], T], cell: Cell) -> concurrent.futures.Future[T] | CellDown:
         with self._lock:
-            if self._pool is None:
-                self._pool = pools.ThreadPool("cells", SCATTER_WORKERS)
+            pool = self._pools.get(cell.uuid)
+            if pool is None:
+                pool = self._pools[cell.uuid] = pools.ThreadPool(f"cell-{cell.id}", SCATTER_WORKERS)
         try:
-            return self._pool.offer(fn, cell)
+            return pool.offer(fn, cell)
         except pools.Full:
-            return CellDown(cell.uuid, "too many questions to cells are waiting for an answer")
+            return CellDown(cell.uuid, "too many questions to this cell are waiting for an answer")
 
 
 def _answer(uuid: str, future: concurrent.futures.Future[Any] | CellDown, deadline: float) -> Any:

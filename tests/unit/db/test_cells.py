@@ -12,7 +12,15 @@ import sqlalchemy as sa
 from kilonova import conf as configuration
 from kilonova.db import templates
 from kilonova.db.api import cell_mappings, instance_mappings
-from kilonova.db.cells import CELL0_UUID, Cell, CellDown, Cells, NoApiDatabaseError, UnknownCellError
+from kilonova.db.cells import (
+    CELL0_UUID,
+    SCATTER_WORKERS,
+    Cell,
+    CellDown,
+    Cells,
+    NoApiDatabaseError,
+    UnknownCellError,
+)
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
 
@@ -64,6 +72,17 @@ def test_cell_that_is_down_does_not_hide_the_others(cells: Cells) -> None:
     answers = cells.scatter(answer, [cells.cell(CELL0_UUID), cells.cell(TWO)], timeout=20)
     assert answers[CELL0_UUID] == CELL0_UUID
     assert isinstance(answers[TWO], CellDown)
+
+
+def test_a_cell_that_hangs_takes_no_thread_from_the_others(cells: Cells) -> None:
+    release = threading.Event()
+    for _ in range(SCATTER_WORKERS + 1):
+        answers = cells.scatter(lambda cell: release.wait(20), [cells.cell(ONE)], timeout=0.0)
+        assert isinstance(answers[ONE], CellDown)
+    try:
+        assert cells.scatter(answer, [cells.cell(CELL0_UUID)], timeout=20) == {CELL0_UUID: CELL0_UUID}
+    finally:
+        release.set()
 
 
 def test_cell_that_is_slow_is_down(cells: Cells) -> None:
