@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from tests.unit.conductor.stage import PROJECT, Stage
+import sqlalchemy as sa
+from tests.unit.conductor.stage import CELL1_UUID, PROJECT, Stage
 from tests.unit.conductor.test_build import run
 from tests.unit.conductor.test_delete import built
 
@@ -168,6 +169,28 @@ def test_old_flows_are_forgotten(stage: Stage) -> None:
     time.sleep(0.01)
     twice(StuckFlows(stage.world))
     assert stage.api.query(flows.history, server) == []
+
+
+def test_a_dry_run_forgets_no_flows(stage: Stage) -> None:
+    stage.conf.set_override("flow_keep_days", 0, group="kilonova")
+    stage.conf.set_override("reconcile_dry_run", True, group="kilonova")
+    server = built(stage)
+    time.sleep(0.01)
+    twice(StuckFlows(stage.world))
+    assert stage.api.query(flows.history, server)
+
+
+def test_flows_of_a_cell_that_is_down_do_not_keep_others_stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*args: Any, **kwargs: Any) -> Any:
+        raise sa.exc.OperationalError("SELECT", None, OSError("the database is away"))
+
+    database = stage.cells.cell(CELL1_UUID).database
+    monkeypatch.setattr(database, "query", away)
+    monkeypatch.setattr(database, "run", away)
+    stage.api_store.offer(NewFlow("build", "s", {}))
+    with stage.api.write() as tx:
+        tx.execute(KN_FLOW.update().values(state=str(State.STUCK), position="locate"))
+    assert twice(StuckFlows(stage.world)).repaired == 1
 
 
 def test_a_build_request_that_nobody_takes_is_shown_as_failed(stage: Stage) -> None:

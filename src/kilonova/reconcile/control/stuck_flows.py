@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kilonova.db import flows
+from kilonova.db.cells import CellDown
 from kilonova.db.engine import Database
 from kilonova.flow.store import FlowRow, State
 from kilonova.reconcile.control.known import World
@@ -23,17 +24,17 @@ class StuckFlows(Loop):
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def _databases(self) -> list[Database]:
-        cells = self._world.cells
-        return [cells.api, *(cell.database for cell in cells.all())]
-
     def find(self) -> Iterable[tuple[Database, FlowRow]]:
-        found = []
-        before = time.time_ns() // 1_000_000 - self._world.conf.kilonova.flow_keep_days * _DAY_MS
-        for database in self._databases():
-            database.run(flows.purge, before)
-            found += [(database, row) for row in database.query(flows.by_state, [State.STUCK])]
-        return found
+        cells = self._world.cells
+        answers = cells.scatter(lambda cell: self._look(cell.database))
+        of_cells = (answer for answer in answers.values() if not isinstance(answer, CellDown))
+        return [*self._look(cells.api), *itertools.chain.from_iterable(of_cells)]
+
+    def _look(self, database: Database) -> list[tuple[Database, FlowRow]]:
+        conf = self._world.conf.kilonova
+        if not conf.reconcile_dry_run:
+            database.run(flows.purge, flows.now_ms() - conf.flow_keep_days * _DAY_MS)
+        return [(database, row) for row in database.query(flows.by_state, [State.STUCK])]
 
     def judge(self, found: Iterable[Any]) -> Sequence[Suspect]:
         return [
