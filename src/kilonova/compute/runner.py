@@ -138,12 +138,13 @@ class Runner:
         def job(turn: Turn) -> str:
             return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry, resumed))
 
+        if operation.preempts:
+            # Before it is queued: the operation itself allows waiting again, and may begin at once.
+            self._agent.events.refuse(instance.uuid)
         with self._lock:
             future = self._agent.lanes.submit(instance.uuid, job, kind=operation.kind, preempt=operation.preempts)
             self._inside[entry.id] = future
         future.add_done_callback(lambda _: self._leave(entry.id))
-        if operation.preempts:
-            self._agent.events.refuse(instance.uuid)
         return future
 
     def _leave(self, ident: int) -> None:

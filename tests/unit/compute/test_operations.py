@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
 
@@ -44,6 +47,29 @@ def test_delete_leaves_nothing(world: World) -> None:
     assert ("delete", server.uuid) in world.schedulers.told
     assert world.events(server.uuid, ctxt.request_id) == [("compute_terminate_instance", "Success")]
     assert world.hosts["h1"].agent.tracker.tracked() == set()
+
+
+def test_a_delete_that_begins_at_once_refuses_no_waits_afterwards(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.host()
+    server = world.built()
+    agent, allowed = world.hosts["h1"].agent, threading.Event()
+    submit, allow = agent.lanes.submit, agent.events.allow
+
+    def submit_and_see_it_begin(*args: Any, **kwargs: Any) -> Any:
+        future = submit(*args, **kwargs)
+        if kwargs["preempt"]:
+            allowed.wait(10)
+        return future
+
+    monkeypatch.setattr(agent.lanes, "submit", submit_and_see_it_begin)
+    monkeypatch.setattr(agent.events, "allow", lambda uuid: (allow(uuid), allowed.set()))
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    world.gone(server.uuid)
+    world.idle()
+    with agent.events.expect(server.uuid, [], timeout=1.0):
+        assert allowed.is_set()
 
 
 def test_a_repeated_delete_does_no_harm(world: World) -> None:
