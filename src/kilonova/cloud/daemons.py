@@ -164,12 +164,12 @@ def reaped(pid: int) -> bool:
     return start_ticks(pid) is None
 
 
-def wait_until(true: Callable[[], bool], within: float) -> bool:
+def wait_until(true: Callable[[], bool], within: float, pause: float = 0.05) -> bool:
     end = time.monotonic() + within
     while not true():
         if time.monotonic() > end:
             return False
-        time.sleep(0.05)
+        time.sleep(pause)
     return True
 
 

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from kilonova.cloud.commands import ok, run
-from kilonova.cloud.daemons import Daemon
+from kilonova.cloud.daemons import Daemon, wait_until
 from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.services.service import Service
 
@@ -86,12 +86,18 @@ class Libvirt(Service):
             return []
         return run(self.virsh("list", "--name"), timeout=30, check=False).split()
 
-    def power_off(self) -> list[str]:
-        """End every guest of this cloud, before libvirt goes."""
-        names = self.domains()
-        for name in names:
+    def power_off(self, times: int = 4, patience: float = 5) -> None:
+        """End every guest of this cloud, before libvirt goes: all shut down at once, then the power is cut.
+
+        They are asked so many times with so many seconds between: one that still boots does not listen yet.
+        """
+        for _ in range(times):
+            for name in self.domains():
+                run(self.virsh("shutdown", name), self.log, timeout=60, check=False)
+            if wait_until(lambda: not self.domains(), patience, 0.5):
+                return
+        for name in self.domains():
             run(self.virsh("destroy", name), self.log, timeout=60, check=False)
-        return names
 
     def clean(self) -> None:
         """Nothing outside the state folder belongs to us: the mounts went with the processes."""
