@@ -5,23 +5,17 @@ Our services are processes of their own, on a real broker and a real database; t
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pymysql
 import pytest
 import sqlalchemy as sa
-from tests.real import broker, servers
+from tests.real import broker, chaos, servers
 from tests.real.http_fakes import SERVICES, HttpFakes
 
 from kilonova.db.api import cell_mappings, flavors, host_mappings
@@ -40,9 +34,6 @@ pytestmark = [
 CELL = "11111111-1111-1111-1111-111111111111"
 PROJECT = "6f70656e737461636b20342065766572"
 HOSTS = ("h1", "h2")
-SERVERS = int(os.environ.get("CHAOS_SERVERS", "50"))
-SECONDS = 120.0
-"""From the last restart until everything has come to an end."""
 
 
 class Processes:
@@ -73,11 +64,12 @@ class Processes:
             process.wait(10)
 
 
-class Cloud:
+class Cloud(chaos.Target):
     def __init__(self, folder: Path, database: str, bus: str) -> None:
         self.folder = folder
         self.fakes = HttpFakes()
         self.port = servers._free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v2.1"
         urls = {name: f"{database}{name}" for name in ("api", "cell0", "cell1")}
         self.api, self.cell0, self.cell = (Database(url) for url in urls.values())
         sync.sync_api(self.api)
@@ -124,8 +116,7 @@ class Cloud:
                 "host": "control",
                 "osapi_compute_listen": "127.0.0.1",
                 "osapi_compute_listen_port": self.port,
-                "rpc_response_timeout": 20,
-                "service_down_time": 30,
+                **chaos.BEATS,
                 "report_interval": 5,
                 "compute_driver": "fake.FakeDriver",
                 "state_path": self.folder / "control",
@@ -135,15 +126,7 @@ class Cloud:
             "api_database": {"connection": urls["api"]},
             "database": {"connection": urls["cell1"]},
             "quota": {"instances": -1, "cores": -1, "ram": -1},
-            "kilonova": {
-                "flow_lease": 15,
-                "reconcile_interval": 10,
-                "reconcile_grace": 10,
-                "fake_latency": "spawn:1.0,destroy:0.3",
-                "fake_vcpus": 200,
-                "fake_memory_mb": 65536,
-                "fake_local_gb": 1000,
-            },
+            "kilonova": {**chaos.LEASES, **chaos.FAKE},
             "service_user": {"auth_type": "none"},
             **{name: {"auth_type": "none", "endpoint_override": self.fakes.url(name)} for name in SERVICES},
         }
@@ -152,74 +135,28 @@ class Cloud:
         for host in HOSTS:
             _write(self.folder / f"{host}.conf", {"DEFAULT": {"host": host, "state_path": self.folder / host}})
 
-    # Requests
+    def kill(self, name: str) -> None:
+        self.processes.kill(name)
 
-    def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """(status, body); status 0 while the API is away."""
-        headers = {"X-Auth-Token": f"admin:{PROJECT}", "OpenStack-API-Version": "compute 2.96"}
-        data = None if body is None else msgspec.json.encode(body)
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-        url = f"http://127.0.0.1:{self.port}/v2.1{path}"
-        try:
-            with urllib.request.urlopen(
-                urllib.request.Request(url, data, headers, method=method), timeout=30
-            ) as answer:
-                text = answer.read()
-                return answer.status, msgspec.json.decode(text) if text else None
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError:
-            return 0, None
+    def start(self, name: str) -> None:
+        self.processes.start(name)
 
-    def create(self, name: str) -> str | None:
-        server = {"name": name, "flavorRef": "small", "imageRef": self.image, "networks": [{"uuid": self.network}]}
-        status, answer = self.request("POST", "/servers", {"server": server})
-        assert status in (0, 202, 503), (status, answer)
-        return answer["server"]["id"] if status == 202 else None
+    def headers(self) -> Mapping[str, str]:
+        return {"X-Auth-Token": f"admin:{PROJECT}"}
 
-    def servers(self) -> dict[str, dict[str, Any]]:
-        until = time.monotonic() + 60
-        while True:
-            status, answer = self.request("GET", "/servers/detail")
-            if status == 200:
-                return {server["id"]: server for server in answer["servers"]}
-            assert time.monotonic() < until, (status, answer)
-            time.sleep(0.5)
-
-    def settled(self) -> bool:
-        return all(
-            one["OS-EXT-STS:task_state"] is None and one["status"] in ("ACTIVE", "ERROR")
-            for one in self.servers().values()
-        )
+    def wish(self) -> Mapping[str, Any]:
+        return {"flavorRef": "small", "imageRef": self.image, "networks": [{"uuid": self.network}]}
 
     def disagreements(self) -> list[str]:
-        """What Placement, Neutron and the record say differently; empty is good."""
         with self.cell.read() as tx:
-            rows = tx.execute(
-                sa.select(INSTANCES.c.uuid, INSTANCES.c.vm_state, INSTANCES.c.host).where(INSTANCES.c.deleted == 0)
-            )
+            columns = (INSTANCES.c.uuid, INSTANCES.c.vm_state, INSTANCES.c.host)
+            rows = tx.execute(sa.select(*columns).where(INSTANCES.c.deleted == 0))
             records = {row.uuid: row for row in rows}
         placement, neutron = self.fakes.cloud.placement, self.fakes.cloud.neutron
-        active = {uuid for uuid, row in records.items() if row.vm_state == "active"}
-        found = []
-        for uuid in active ^ set(placement.consumers):
-            found.append(f"allocation of {uuid}: record {records.get(uuid)}, placement {placement.held(uuid)}")
-        hosts = {one.name: one.uuid for one in placement.providers.values()}
-        for uuid in active & set(placement.consumers):
-            if list(placement.held(uuid)) != [hosts[records[uuid].host]]:
-                found.append(f"{uuid} is on {records[uuid].host}, its allocation is not")
-        ports = [port["device_id"] for port in neutron.ports.values() if port.get("device_id")]
-        found += [f"port of {uuid}: record {records.get(uuid)}" for uuid in {*active} ^ set(ports)]
-        found += [f"{uuid} has more than one port" for uuid in set(ports) if ports.count(uuid) > 1]
-        return found
-
-    def until(self, what: str, test: Any, seconds: float) -> None:
-        ends = time.monotonic() + seconds
-        while not (found := test()):
-            assert time.monotonic() < ends, f"{what}: not within {seconds} s: {self.disagreements()}"
-            time.sleep(1)
-        assert found
+        names = {one.uuid: one.name for one in placement.providers.values()}
+        held = {uuid: [names[provider] for provider in placement.held(uuid)] for uuid in list(placement.consumers)}
+        ports = [port["device_id"] for port in list(neutron.ports.values()) if port.get("device_id")]
+        return chaos.differences(records, held, ports)
 
 
 def _write(path: Path, sections: dict[str, dict[str, Any]]) -> None:
@@ -257,42 +194,4 @@ def _up(cloud: Cloud) -> bool:
 
 @pytest.mark.parametrize("victim", ["conductor", "scheduler", "api", "h1"])
 def test_one_process_is_killed_again_and_again(cloud: Cloud, victim: str) -> None:
-    rng = random.Random(victim)
-    made = [server for n in range(SERVERS) if (server := _create(cloud, n, victim, rng))]
-    _kill(cloud, victim, rng)
-    restarted = time.monotonic()
-    cloud.until("builds", cloud.settled, SECONDS)
-    cloud.until(
-        "agreement after builds", lambda: not cloud.disagreements(), max(1.0, restarted + SECONDS - time.monotonic())
-    )
-    states = [one["status"] for one in cloud.servers().values()]
-    assert all(one.get("fault") for one in cloud.servers().values() if one["status"] == "ERROR")
-    print(victim, "builds:", {state: states.count(state) for state in set(states)}, "of", len(made))
-    assert states.count("ACTIVE") > len(states) // 2
-
-    for server in list(cloud.servers()):
-        while cloud.request("DELETE", f"/servers/{server}")[0] not in (204, 404):
-            time.sleep(0.2)
-        if rng.random() < 0.12:
-            _kill(cloud, victim, rng)
-    _kill(cloud, victim, rng)
-    restarted = time.monotonic()
-    cloud.until("deletions", lambda: not cloud.servers(), SECONDS)
-    cloud.until(
-        "agreement after deletions", lambda: not cloud.disagreements(), max(1.0, restarted + SECONDS - time.monotonic())
-    )
-
-
-def _create(cloud: Cloud, n: int, victim: str, rng: random.Random) -> str | None:
-    if rng.random() < 0.12:
-        _kill(cloud, victim, rng)
-    while (server := cloud.create(f"n{n}")) is None:
-        time.sleep(0.3)
-    return server
-
-
-def _kill(cloud: Cloud, victim: str, rng: random.Random) -> None:
-    time.sleep(rng.random())
-    cloud.processes.kill(victim)
-    time.sleep(rng.random() * 2)
-    cloud.processes.start(victim)
+    chaos.storm(cloud, [victim], chaos.dice())
