@@ -198,7 +198,10 @@ class FakeNeutron(FakeService):
         limit = self.quotas.get(project, {}).get("port", -1)
         if limit != -1 and sum(port["tenant_id"] == project for port in self.ports.values()) >= limit:
             raise refused(409, "OverQuota", "Quota exceeded for resources: ['port'].")
-        return reply(201, {"port": self._shown(request, self._new_port({**wanted, "tenant_id": project}))})
+        port = self._new_port({**wanted, "tenant_id": project})
+        if port["binding:host_id"]:
+            self._bind(port)
+        return reply(201, {"port": self._shown(request, port)})
 
     @route("PUT", "/v2.0/ports/{item}")
     def update_port(self, request: Request, item: str) -> Any:

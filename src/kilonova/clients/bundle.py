@@ -51,7 +51,12 @@ def _neutron(conf: cfg.ConfigOpts, sessions: Sessions) -> Neutron:
     endpoint = adapter_endpoint(conf, "neutron")
     transport = KeystoneTransport(sessions, "neutron", endpoint, ("neutron", "service_user"), versioned_paths=True)
     rest = NeutronRest(Http("neutron", transport, conf.neutron.http_retries), conf.neutron.extension_sync_interval)
-    return Neutron(rest, conf.neutron.ovs_bridge)
+    return Neutron(
+        rest,
+        conf.neutron.ovs_bridge,
+        remember=conf.kilonova.network_memory,
+        bound_at_once=conf.kilonova.ports_bound_at_once,
+    )
 
 
 def _glance(conf: cfg.ConfigOpts, sessions: Sessions) -> Glance:

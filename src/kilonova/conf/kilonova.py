@@ -57,6 +57,21 @@ OPTIONS: list[cfg.Opt] = [
         help="Seconds after which a build that is neither active nor failed is given up: the server goes to ERROR.",
     ),
     cfg.FloatOpt(
+        "network_memory",
+        default=5.0,
+        min=0.0,
+        help="Seconds for which builds that follow each other share what Neutron said of networks, subnets, DHCP servers "
+        "and unlimited port quotas. A change in Neutron reaches new servers after at most this time; 0 asks each time.",
+    ),
+    cfg.BoolOpt(
+        "ports_bound_at_once",
+        default=True,
+        help="Make the port of a new server and bind it to its host in one request, with the credentials of [neutron], "
+        "after network and security groups were looked up for the user. When false, and whenever an address is asked "
+        "for, the port is made with the user's token and then bound: for a Neutron whose policy keeps users that may "
+        "create servers from making ports on networks they can see.",
+    ),
+    cfg.FloatOpt(
         "reconcile_interval", default=60.0, min=0.1, help="Seconds between two passes of each reconcile loop."
     ),
     cfg.FloatOpt(

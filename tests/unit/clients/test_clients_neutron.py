@@ -61,13 +61,98 @@ def test_new_port_is_the_servers_and_bound_to_the_host(cloud, neutron):
     assert vif["network"]["subnets"][0]["ips"][0]["address"] == port["fixed_ips"][0]["ip_address"]
 
 
-def test_user_makes_the_port_and_the_service_binds_it(cloud, neutron):
+def writes(cloud):
+    return [(each.method, each.admin) for each in cloud.neutron.requests if each.method != "GET"]
+
+
+def test_service_makes_and_binds_the_port_at_once(cloud, neutron):
     net = cloud.neutron.network()
     allocate(neutron, wants(network_id=net))
-    made = [each.admin for each in cloud.neutron.requests if (each.method, each.path) == ("POST", "/v2.0/ports")]
-    bound = [each.admin for each in cloud.neutron.requests if each.method == "PUT"]
-    assert made == [False]
-    assert bound == [True]
+    assert writes(cloud) == [("POST", True)]
+
+
+def test_user_makes_the_port_where_the_deployment_says_so(cloud, neutron):
+    net = cloud.neutron.network()
+    neutron = networking.Neutron(neutron.rest, bound_at_once=False)
+    [vif] = allocate(neutron, wants(network_id=net))
+    assert writes(cloud) == [("POST", False), ("PUT", True)]
+    assert vif["type"] == "ovs"
+
+
+def test_user_makes_the_port_whose_address_is_chosen(cloud, neutron):
+    """Who may choose addresses in a network is said by Neutron's policy."""
+    net = cloud.neutron.network()
+    allocate(neutron, wants(network_id=net, address="10.0.0.77"))
+    assert writes(cloud) == [("POST", False), ("PUT", True)]
+
+
+def test_network_of_another_project_is_not_found_by_the_services_eyes(cloud, neutron):
+    hidden = cloud.neutron.network(project="other")
+    with pytest.raises(exceptions.NetworkNotFound):
+        allocate(neutron, wants(network_id=hidden))
+    with pytest.raises(exceptions.NetworkNotFound):
+        neutron.validate_networks(ctxt(), [wants(network_id=hidden)], 1)
+    assert cloud.neutron.ports == {}
+
+
+# --- what builds share -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is moved: a list with the time."""
+    time = [1000.0]
+    monkeypatch.setattr("kilonova.base.clock.monotonic", lambda: time[0])
+    return time
+
+
+def remembering(neutron):
+    return networking.Neutron(neutron.rest, remember=5.0)
+
+
+def test_builds_in_a_row_ask_only_for_what_is_their_own(cloud, neutron, clock):
+    net, neutron = cloud.neutron.network(), remembering(neutron)
+    counts = []
+    for n in range(3):
+        clock[0] += 6.0 * (n == 2)
+        cloud.neutron.calls.clear()
+        neutron.resource_requests(ctxt(), [wants(network_id=net)])
+        neutron.validate_networks(ctxt(), [wants(network_id=net)], 1)
+        allocate(neutron, wants(network_id=net), first=True)
+        counts.append(len(cloud.neutron.calls))
+    # extensions, network, quota, port, subnets, DHCP ports; then the port alone; later all but the extensions.
+    assert counts == [6, 1, 5]
+
+
+def test_a_network_without_subnets_is_looked_at_again(cloud, neutron, clock):
+    net, neutron = cloud.neutron.network(cidr=None), remembering(neutron)
+    with pytest.raises(exceptions.NetworkRequiresSubnet):
+        neutron.validate_networks(ctxt(), [wants(network_id=net)], 1)
+    cloud.neutron.subnet(net, "10.0.0.0/24")
+    assert neutron.validate_networks(ctxt(), [wants(network_id=net)], 1) == 1
+
+
+def test_a_limit_on_ports_is_looked_at_again(cloud, neutron, clock):
+    net, neutron = cloud.neutron.network(), remembering(neutron)
+    cloud.neutron.quotas[PROJECT] = {"port": 0}
+    assert neutron.validate_networks(ctxt(), [wants(network_id=net)], 1) == 0
+    cloud.neutron.quotas[PROJECT] = {"port": 1}
+    assert neutron.validate_networks(ctxt(), [wants(network_id=net)], 1) == 1
+
+
+def test_a_refresh_sees_what_changed_this_moment(cloud, neutron, clock):
+    net, neutron = cloud.neutron.network(), remembering(neutron)
+    info = allocate(neutron, wants(network_id=net))
+    cloud.neutron.networks[net]["mtu"] = 900
+    [vif] = neutron.network_info(ctxt(), server(), cached=info)
+    assert vif["network"]["meta"]["mtu"] == 900
+
+
+def test_a_first_try_looks_for_no_leftovers(cloud, neutron):
+    net = cloud.neutron.network()
+    allocate(neutron, wants(network_id=net), first=True)
+    asked = [dict(each.params) for each in cloud.neutron.requests if (each.method, each.path) == ("GET", "/v2.0/ports")]
+    assert not any("device_id" in each for each in asked)
 
 
 def test_interfaces_come_in_the_requested_order(cloud, neutron):

@@ -42,6 +42,7 @@ DEVICE_KEYS = (
 class Wish:
     """What new and existing ports of one server shall get.
 
+    `in_one`: a new port is made and bound in one request by the service, not made by the user and bound afterwards.
     `mapping`: {port or request group id: [provider uuids]} of the claim, for ports with a resource
     request. `pci_profiles`: {pci request id: binding profile of the claimed device}. `attached`:
     ports that the server already uses and that this call must not take for the leftovers of a first try.
@@ -49,6 +50,7 @@ class Wish:
 
     host: str | None
     groups: Sequence[str] = ()
+    in_one: bool = True
     mapping: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     pci_profiles: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     attached: Collection[str] = ()
@@ -61,6 +63,7 @@ class Allotted:
     ports: list[Item] = dataclasses.field(default_factory=list)
     preexisting: list[str] = dataclasses.field(default_factory=list)
     created: list[str] = dataclasses.field(default_factory=list)
+    """Made by this call, or found as the leftovers of an earlier one."""
 
 
 class Allocation:
@@ -72,6 +75,10 @@ class Allocation:
         self._instance = instance
         self._wish = wish
         self._done = Allotted()
+        self.made: set[str] = set()
+        """Ports that did not exist before this call."""
+        self._bound: set[str] = set()
+        """Those of them that were bound when they were made."""
 
     def run(
         self,
@@ -113,7 +120,7 @@ class Allocation:
         self._check_groups(network, bool(port_id))
         if port_id:
             return existing[port_id]
-        port = self._adopt(request, spare) or self._create(request, network["id"])
+        port = self._adopt(request, spare) or self._create(request, network)
         self._done.created.append(port["id"])
         return port
 
@@ -135,42 +142,56 @@ class Allocation:
                 return port
         return None
 
-    def _create(self, request: objects.NetworkRequest, network_id: str) -> Item:
+    def _create(self, request: objects.NetworkRequest, network: Item) -> Item:
         address = requests.field(request, "address")
         body: dict[str, Any] = {
-            "network_id": network_id,
+            "network_id": network["id"],
             "admin_state_up": True,
             "tenant_id": self._instance.project_id,
             "device_id": self._instance.uuid,
         }
+        # Who may choose an address is for Neutron's policy to say; network and groups were found with the user's eyes.
+        bound = self._wish.in_one and not address
+        if bound:
+            body |= self._binding(request, {}, network)
         if address:
             body["fixed_ips"] = [{"ip_address": str(address)}]
         if self._wish.groups:
             body["security_groups"] = list(self._wish.groups)
         try:
-            return self._rest.create(self._ctxt, "ports", body)
+            port = self._rest.create(self._ctxt, "ports", body, admin=bound)
         except NeutronError as exc:
-            refused_create(exc, network_id, address)
+            refused_create(exc, network["id"], address)
+        self.made.add(port["id"])
+        if bound:
+            self._bound.add(port["id"])
+        return port
 
     def _bind(self, request: objects.NetworkRequest, port: Item, network: Item) -> None:
         created = port["id"] in self._done.created
         if not created:
             self._done.preexisting.append(port["id"])
-        values = {
+        if port["id"] in self._bound:
+            bound = port
+        else:
+            bound = self._update(port, self._binding(request, port, network), guarded=not created)
+        if created and bound.get("resource_request"):
+            raise exceptions.NetworksWithQoSPolicyNotSupported(
+                instance_uuid=self._instance.uuid, network_id=network["id"]
+            )
+        requests.check_bound(bound)
+        self._done.ports.append(bound)
+        self._external_dns(network, port["id"])
+
+    def _binding(self, request: objects.NetworkRequest, port: Item, network: Item) -> dict[str, Any]:
+        """What makes a port the server's on its host."""
+        return {
             "device_id": self._instance.uuid,
             "device_owner": f"compute:{self._instance.availability_zone}",
             "binding:host_id": self._wish.host,
             **self._profile(request, port),
             **self._dns(network),
         }
-        bound = self._update(port, values, guarded=not created)
-        requests.check_bound(bound)
-        if created and bound.get("resource_request"):
-            raise exceptions.NetworksWithQoSPolicyNotSupported(
-                instance_uuid=self._instance.uuid, network_id=network["id"]
-            )
-        self._done.ports.append(bound)
-        self._external_dns(network, port["id"])
 
     def _update(self, port: Item, values: Mapping[str, Any], *, guarded: bool) -> Item:
         """`guarded`: only if nobody changed the port since it was read; a port taken meanwhile is PortInUse."""

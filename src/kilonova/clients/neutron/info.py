@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest
 from kilonova.contract import exceptions, network_info
 from kilonova.contract.context import RequestContext
@@ -34,34 +35,27 @@ def ports_of(rest: NeutronRest, ctxt: RequestContext, instance_uuid: str, projec
     return rest.list(ctxt, "ports", admin=True, device_id=instance_uuid, tenant_id=project)
 
 
-def surroundings(rest: NeutronRest, ctxt: RequestContext, ports: Sequence[Item]) -> Surroundings:
-    """Four calls at most, fewer where nothing can be found."""
+def surroundings(
+    rest: NeutronRest, memory: Memory, ctxt: RequestContext, ports: Sequence[Item], fresh: Collection[str] = ()
+) -> Surroundings:
+    """Four calls at most, fewer where nothing can be found. `fresh`: ports too young to have a floating address."""
     if not ports:
         return Surroundings({}, {}, {}, {})
-    network_ids = sorted({port["network_id"] for port in ports})
-    subnet_ids = sorted({each["subnet_id"] for port in ports for each in port["fixed_ips"]})
-    networks = rest.list(ctxt, "networks", admin=True, id=network_ids)
-    subnets = rest.list(ctxt, "subnets", admin=True, id=subnet_ids) if subnet_ids else []
-    dhcp = rest.list(ctxt, "ports", admin=True, network_id=network_ids, device_owner="network:dhcp") if subnets else []
+    network_ids = {port["network_id"] for port in ports}
+    subnet_ids = {each["subnet_id"] for port in ports for each in port["fixed_ips"]}
+    subnets = memory.subnets(ctxt, subnet_ids)
+    served = {subnet["network_id"] for subnet in subnets.values() if subnet.get("enable_dhcp")}
     return Surroundings(
-        {net["id"]: net for net in networks},
-        {subnet["id"]: subnet for subnet in subnets},
-        _dhcp_servers(dhcp),
-        _floating(rest, ctxt, [port["id"] for port in ports]) if subnets else {},
+        memory.networks(ctxt, network_ids),
+        subnets,
+        memory.dhcp_servers(ctxt, served),
+        _floating(rest, ctxt, [port["id"] for port in ports if port["id"] not in fresh]) if subnets else {},
     )
-
-
-def _dhcp_servers(ports: Iterable[Item]) -> dict[str, str]:
-    servers: dict[str, str] = {}
-    for port in ports:
-        for each in port["fixed_ips"]:
-            servers.setdefault(each["subnet_id"], each["ip_address"])
-    return servers
 
 
 def _floating(rest: NeutronRest, ctxt: RequestContext, port_ids: list[str]) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    if ROUTER not in rest.extensions(ctxt):
+    if not port_ids or ROUTER not in rest.extensions(ctxt):
         return found
     for each in rest.list(ctxt, "floatingips", admin=True, port_id=port_ids):
         found[each["port_id"], each["fixed_ip_address"]].append(each["floating_ip_address"])
@@ -70,14 +64,16 @@ def _floating(rest: NeutronRest, ctxt: RequestContext, port_ids: list[str]) -> d
 
 def build(
     rest: NeutronRest,
+    memory: Memory,
     ctxt: RequestContext,
     ports: Sequence[Item],
     *,
     preserve: Collection[str],
     ovs_bridge: str,
+    fresh: Collection[str] = (),
 ) -> network_info.NetworkInfo:
-    """VIFs of `ports`, in their order; `preserve` are ids of ports that outlive the server."""
-    around = surroundings(rest, ctxt, ports)
+    """VIFs of `ports`, in their order; `preserve` are ids of ports that outlive the server, `fresh` of new ones."""
+    around = surroundings(rest, memory, ctxt, ports, fresh)
     return [vif(port, around, preserve=port["id"] in preserve, ovs_bridge=ovs_bridge) for port in ports]
 
 
@@ -183,7 +179,8 @@ def refreshed(
     else:
         known = [vif["id"] for vif in cached if vif["id"] in ports]
         fresh = [ports[each] for each in dict.fromkeys([*known, *ports])]
-    built = build(rest, ctxt, fresh, preserve=kept, ovs_bridge=ovs_bridge)
+    # What is to correct the record is asked for anew.
+    built = build(rest, Memory(rest), ctxt, fresh, preserve=kept, ovs_bridge=ovs_bridge)
     if port_id is None or not cached:
         return built
     new = {vif["id"]: vif for vif in built}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kilonova.clients.neutron import allocation, info, requests, resource_requests, security_groups
+from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest, project_of
 from kilonova.contract import network_info, objects
 from kilonova.contract.context import RequestContext
@@ -14,21 +15,26 @@ from kilonova.contract.context import RequestContext
 class Neutron:
     """The network service. `rest` holds the plain calls for what needs no more than that."""
 
-    def __init__(self, rest: NeutronRest, ovs_bridge: str = "br-int") -> None:
+    def __init__(
+        self, rest: NeutronRest, ovs_bridge: str = "br-int", *, remember: float = 0.0, bound_at_once: bool = True
+    ) -> None:
+        """`remember`: seconds for which builds share what they ask alike; `bound_at_once`: see `allocation.Wish`."""
         self.rest = rest
+        self._memory = Memory(rest, remember)
         self._ovs_bridge = ovs_bridge
+        self._bound_at_once = bound_at_once
 
     # --- before a server exists ------------------------------------------------------------
 
     def validate_networks(self, ctxt: RequestContext, requested: requests.Requested, count: int) -> int:
         """How many of `count` servers the port quota allows; see `requests.validate_networks` for what is raised."""
-        return requests.validate_networks(self.rest, ctxt, requested, count)
+        return requests.validate_networks(self.rest, self._memory, ctxt, requested, count)
 
     def resource_requests(
         self, ctxt: RequestContext, requested: requests.Requested
     ) -> resource_requests.ResourceRequests | None:
         """What the requested networks and ports need of a host; None without networks."""
-        return resource_requests.collect(self.rest, ctxt, requested)
+        return resource_requests.collect(self.rest, self._memory, ctxt, requested)
 
     def security_group_ids(self, ctxt: RequestContext, wanted: Sequence[str] | None) -> list[str]:
         """Ids for names or ids in the context's project. Raises SecurityGroupNotFound, NoUniqueMatch."""
@@ -48,12 +54,14 @@ class Neutron:
         pci_profiles: Mapping[str, Mapping[str, Any]] | None = None,
         attached: Collection[str] = (),
         may_attach_external: bool | None = None,
+        first: bool = False,
     ) -> network_info.NetworkInfo:
         """Give a server the networks asked for, bound to `host`; its VIFs in the requested order.
 
         Existing ports are bound, others created (or found from an earlier try of the same
         server); all of it is undone when a part fails. For a server that already has interfaces
         pass their ids as `attached`. `security_groups`: names or ids for new ports.
+        With `first` nobody has tried before, so that nothing is looked for.
         Networks `auto` and `none` are understood. Attaching to an external network is the
         admin's, unless `may_attach_external` says otherwise.
 
@@ -68,17 +76,32 @@ class Neutron:
         ordered = [_resolved(each, existing) for each in wanted]
         external = ctxt.is_admin if may_attach_external is None else may_attach_external
         networks = requests.networks_for_build(
-            self.rest, ctxt, instance, requested, ordered, may_attach_external=external
+            self.rest, self._memory, ctxt, instance, requested, ordered, may_attach_external=external
         )
         if not networks:
             return []
         groups = self._group_ids(ctxt, instance, security_groups)
-        wish = allocation.Wish(host, groups, mapping or {}, pci_profiles or {}, frozenset(attached))
-        leftovers = info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id)
+        wish = allocation.Wish(
+            host,
+            groups,
+            in_one=self._bound_at_once,
+            mapping=mapping or {},
+            pci_profiles=pci_profiles or {},
+            attached=frozenset(attached),
+        )
+        leftovers = [] if first else info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id)
         work = allocation.Allocation(self.rest, ctxt, instance, wish)
         done = work.run(ordered, networks, existing, leftovers)
         try:
-            return info.build(self.rest, ctxt, done.ports, preserve=done.preexisting, ovs_bridge=self._ovs_bridge)
+            return info.build(
+                self.rest,
+                self._memory,
+                ctxt,
+                done.ports,
+                preserve=done.preexisting,
+                ovs_bridge=self._ovs_bridge,
+                fresh=work.made,
+            )
         except Exception:
             work.undo()
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest, project_of
 from kilonova.contract import exceptions, network_info, objects
 from kilonova.contract.context import RequestContext
@@ -40,26 +41,36 @@ def wants_auto(requested: Requested) -> bool:
     return single(requested) == AUTO
 
 
-def networks_available(
-    rest: NeutronRest,
-    ctxt: RequestContext,
-    project: str,
-    wanted: Sequence[str] = (),
-    *,
-    admin: bool = False,
-    ready_only: bool = False,
-) -> list[Item]:
-    """Networks in the wanted order, or all that a project may use: its own, then shared ones."""
-    if wanted:
-        found = {net["id"]: net for net in rest.list(ctxt, "networks", admin=admin, id=list(dict.fromkeys(wanted)))}
-        return [found[each] for each in dict.fromkeys(wanted) if each in found]
+def networks_of(rest: NeutronRest, ctxt: RequestContext, project: str, *, ready_only: bool = False) -> list[Item]:
+    """All networks that a project may use: its own, then shared ones."""
     own: dict[str, Any] = {"tenant_id": project, "shared": False}
     if ready_only:
         own["admin_state_up"] = True
-    return rest.list(ctxt, "networks", admin=admin, **own) + rest.list(ctxt, "networks", admin=admin, shared=True)
+    return rest.list(ctxt, "networks", **own) + rest.list(ctxt, "networks", shared=True)
 
 
-def validate_networks(rest: NeutronRest, ctxt: RequestContext, requested: Requested, count: int) -> int:
+def networks_named(
+    rest: NeutronRest, memory: Memory, ctxt: RequestContext, project: str, wanted: Sequence[str]
+) -> list[Item]:
+    """Of the wanted networks those that a project may use, in that order.
+
+    Its own and those shared with everybody are known by themselves; about others Neutron decides by the user's token.
+    """
+    known = memory.networks(ctxt, wanted)
+    found = {each: net for each, net in known.items() if _everyday(net, project)}
+    doubtful = sorted(set(known) - set(found))
+    if doubtful:
+        found |= {net["id"]: net for net in rest.list(ctxt, "networks", id=doubtful)}
+    return [found[each] for each in dict.fromkeys(wanted) if each in found]
+
+
+def _everyday(network: Item, project: str) -> bool:
+    if network.get("router:external"):
+        return False
+    return bool(network.get("shared")) or project in (network.get("tenant_id"), network.get("project_id"))
+
+
+def validate_networks(rest: NeutronRest, memory: Memory, ctxt: RequestContext, requested: Requested, count: int) -> int:
     """How many of `count` servers the project's port quota allows; changes nothing.
 
     Sets `network_id` of requests that name a port. Raises PortNotFound, PortInUse,
@@ -68,10 +79,10 @@ def validate_networks(rest: NeutronRest, ctxt: RequestContext, requested: Reques
     """
     if wants_none(requested):
         return count
-    needed = _ports_needed(rest, ctxt, requested)
+    needed = _ports_needed(rest, memory, ctxt, requested)
     if not needed:
         return count
-    limit = rest.port_quota(ctxt, project_of(ctxt))
+    limit = memory.port_quota(ctxt, project_of(ctxt))
     if limit == -1:
         return count
     used = len(rest.list(ctxt, "ports", tenant_id=project_of(ctxt), fields="id"))
@@ -80,7 +91,7 @@ def validate_networks(rest: NeutronRest, ctxt: RequestContext, requested: Reques
     return min(count, (limit - used) // needed)
 
 
-def _ports_needed(rest: NeutronRest, ctxt: RequestContext, requested: Requested) -> int:
+def _ports_needed(rest: NeutronRest, memory: Memory, ctxt: RequestContext, requested: Requested) -> int:
     """New ports per server."""
     wanted = as_list(requested)
     if not wanted or wants_auto(requested):
@@ -97,12 +108,12 @@ def _ports_needed(rest: NeutronRest, ctxt: RequestContext, requested: Requested)
             networks.append(field(request, "network_id"))
             _check_address(rest, ctxt, request)
     if networks:
-        _check_networks(rest, ctxt, networks)
+        _check_networks(rest, memory, ctxt, networks)
     return len(networks)
 
 
 def _check_default(rest: NeutronRest, ctxt: RequestContext, *, auto: bool) -> None:
-    networks = networks_available(rest, ctxt, project_of(ctxt))
+    networks = networks_of(rest, ctxt, project_of(ctxt))
     if len(networks) > 1:
         raise exceptions.NetworkAmbiguous("Multiple possible networks found, use a Network ID to be more specific.")
     if not networks and auto and rest.auto_topology(ctxt, project_of(ctxt), dry_run=True) is None:
@@ -139,8 +150,8 @@ def _check_address(rest: NeutronRest, ctxt: RequestContext, request: objects.Net
         raise exceptions.FixedIpAlreadyInUse(address=str(address), instance_uuid=taken[0]["device_id"])
 
 
-def _check_networks(rest: NeutronRest, ctxt: RequestContext, wanted: list[str]) -> None:
-    found = networks_available(rest, ctxt, project_of(ctxt), wanted)
+def _check_networks(rest: NeutronRest, memory: Memory, ctxt: RequestContext, wanted: list[str]) -> None:
+    found = networks_named(rest, memory, ctxt, project_of(ctxt), wanted)
     lost = set(wanted) - {net["id"] for net in found}
     if lost:
         raise exceptions.NetworkNotFound(network_id=", ".join(sorted(map(str, lost))))
@@ -187,6 +198,7 @@ def check_bound(port: Mapping[str, Any]) -> None:
 
 def networks_for_build(
     rest: NeutronRest,
+    memory: Memory,
     ctxt: RequestContext,
     instance: objects.Instance,
     requested: Requested,
@@ -201,7 +213,10 @@ def networks_for_build(
     """
     auto = wants_auto(requested)
     named = [] if auto else [each for each in (field(one, "network_id") for one in ordered) if each]
-    networks = networks_available(rest, ctxt, instance.project_id, named, ready_only=auto)
+    if named:
+        networks = networks_named(rest, memory, ctxt, instance.project_id, named)
+    else:
+        networks = networks_of(rest, ctxt, instance.project_id, ready_only=auto)
     if not networks and not as_list(requested):
         return {}
     if not networks and auto:

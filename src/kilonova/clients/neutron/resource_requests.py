@@ -9,6 +9,7 @@ from typing import Any
 from kilonova.base import ids
 from kilonova.clients.neutron import info, requests
 from kilonova.clients.neutron.allocation import GROUPED_REQUESTS
+from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest
 from kilonova.contract import exceptions, network_info, objects
 from kilonova.contract.context import RequestContext
@@ -27,7 +28,9 @@ class ResourceRequests:
 DEVICE_TYPES = {network_info.VNIC_DIRECT_PHYSICAL: "type-PF", network_info.VNIC_VDPA: "vdpa"}
 
 
-def collect(rest: NeutronRest, ctxt: RequestContext, requested: requests.Requested) -> ResourceRequests | None:
+def collect(
+    rest: NeutronRest, memory: Memory, ctxt: RequestContext, requested: requests.Requested
+) -> ResourceRequests | None:
     """None when the server gets no network. Two calls for any number of requests.
 
     Sets `pci_request_id` of requests whose port needs a device. Raises PortNotFound, DeviceProfileError.
@@ -40,7 +43,7 @@ def collect(rest: NeutronRest, ctxt: RequestContext, requested: requests.Request
     for port_id in port_ids:
         if port_id not in ports:
             raise exceptions.PortNotFound(port_id=port_id)
-    providers = _providers(rest, ctxt, wanted, ports)
+    providers = _providers(memory, ctxt, wanted, ports)
     found = ResourceRequests(_metadata(providers.values()), [], [], [])
     grouped = GROUPED_REQUESTS in rest.extensions(ctxt) if ports else False
     for request in wanted:
@@ -53,14 +56,11 @@ def collect(rest: NeutronRest, ctxt: RequestContext, requested: requests.Request
 
 
 def _providers(
-    rest: NeutronRest, ctxt: RequestContext, wanted: Sequence[objects.NetworkRequest], ports: Mapping[str, Item]
+    memory: Memory, ctxt: RequestContext, wanted: Sequence[objects.NetworkRequest], ports: Mapping[str, Item]
 ) -> dict[str, tuple[str | None, bool]]:
     named = [requests.field(each, "network_id") for each in wanted if not requests.field(each, "port_id")]
     ids_ = {each for each in named if each and each != requests.AUTO} | {port["network_id"] for port in ports.values()}
-    if not ids_:
-        return {}
-    networks = rest.list(ctxt, "networks", admin=True, id=sorted(map(str, ids_)))
-    return {net["id"]: info.provider(net) for net in networks}
+    return {each: info.provider(net) for each, net in memory.networks(ctxt, map(str, ids_)).items()}
 
 
 def _metadata(providers: Any) -> objects.NetworkMetadata:

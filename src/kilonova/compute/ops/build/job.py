@@ -50,6 +50,12 @@ class Build:
         return dict(self.arg("filter_properties") or {})
 
     @property
+    def first(self) -> bool:
+        """Whether nobody can have made anything for the server yet: no earlier run of this agent, no other host."""
+        tries = int((self.filter_properties.get("retry") or {}).get("num_attempts", 1))
+        return not self.work.resumed and tries <= 1 and "network_allocated" not in self.instance.system_metadata
+
+    @property
     def hints(self) -> Mapping[str, Any]:
         spec = self.arg("request_spec")
         if spec is not None and spec.get("scheduler_hints"):

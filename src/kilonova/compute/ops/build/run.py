@@ -84,6 +84,7 @@ def allocate_networks(build: Build) -> None:
             build.security_group_names(),
             agent.host,
             mapping=build.request_mapping,
+            first=build.first,
         )
     guest.remember(instance, build.network_info)
     instance.system_metadata = {
