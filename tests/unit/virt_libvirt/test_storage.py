@@ -126,6 +126,23 @@ def test_an_image_too_big_for_the_flavor(make_storage, layout, raw):
         make_storage(raw).make(None, guests.spec(image_meta=guests.image("raw")))
 
 
+def test_an_image_too_big_for_the_flavor_is_not_unpacked(make_storage, layout, qcow2):
+    qemu_img("resize", qcow2.source, "2G")
+    with pytest.raises(exceptions.FlavorDiskSmallerThanImage):
+        make_storage(qcow2).make(None, guests.spec())
+    assert list(layout.cache.iterdir()) == []
+
+
+def test_what_was_fetched_as_a_kernel_is_looked_at_as_a_disk(conf, make_storage, layout, tmp_path):
+    conf.set_override("vmdk_allowed_types", ["monolithicSparse"], "compute")
+    path = tmp_path / "image.vmdk"
+    qemu_img("create", "-f", "vmdk", "-o", "subformat=streamOptimized", path, "4M")
+    storage = make_storage(Images(path))
+    storage._cache.raw_file(None, guests.IMAGE_ID)
+    with pytest.raises(exceptions.ImageUnacceptable, match="VMDK type"):
+        storage.make(None, guests.spec(image_meta=guests.image("vmdk")))
+
+
 def test_ephemerals_and_swap(make_storage, layout, raw):
     disks = BlockDevices(ephemerals=[LocalDisk(1), LocalDisk(1, format="vfat")], swap=LocalDisk(8))
     spec = guests.spec(image_meta=guests.image("raw"), block_devices=disks)

@@ -41,20 +41,27 @@ class ImageCache:
         self._fetcher = fetcher
         self._qemu_img = qemu_img
 
-    def disk(self, ctxt: RequestContext, image_id: str, declared: str | None) -> CachedImage:
+    def disk(
+        self, ctxt: RequestContext, image_id: str, declared: str | None, largest: int | None = None
+    ) -> CachedImage:
         """The image as a disk, fetched if it is not here yet. `declared` is its format in the image service.
 
-        Raises ImageUnacceptable, ImageNotFound.
+        `largest` is the size in bytes of the disk to be made of it: an image that unpacks to more is not unpacked.
+        Raises ImageUnacceptable, ImageNotFound, FlavorDiskSmallerThanImage.
         """
         path = self._layout.cached_image(image_id)
         with self.locked(path):
             if not path.exists():
                 with self._staged(path) as part:
                     self._fetcher.fetch(ctxt, image_id, str(part))
-                    self._admit(part, path, image_id, declared)
+                    self._admit(part, path, image_id, declared, largest)
             found = images.recheck(path, image_id, declared)
             os.utime(path)
-        return CachedImage(path, self._qemu_img.info(path, found))
+        info = self._qemu_img.info(path, found)
+        # It may have been fetched as a kernel, which nobody looks into, or under laxer rules.
+        self._refuse_references(info, image_id)
+        _check_size(info.virtual_size, largest)
+        return CachedImage(path, info)
 
     def raw_file(self, ctxt: RequestContext, image_id: str) -> Path:
         """A kernel or ramdisk: bytes that nothing interprets. Raises ImageNotFound."""
@@ -94,11 +101,12 @@ class ImageCache:
         finally:
             part.unlink(missing_ok=True)
 
-    def _admit(self, part: Path, path: Path, image_id: str, declared: str | None) -> None:
+    def _admit(self, part: Path, path: Path, image_id: str, declared: str | None, largest: int | None) -> None:
         """Check what was fetched and put it, raw if so configured, in its place."""
         found = images.inspect(part, image_id, declared)
         info = self._qemu_img.info(part, found.format)
         self._refuse_references(info, image_id)
+        _check_size(info.virtual_size, largest)
         if found.format == "raw" or not self._force_raw:
             part.rename(path)
             return
@@ -122,3 +130,8 @@ class ImageCache:
             reason = f"Image has the VMDK type {info.create_type}"
         if reason:
             raise exceptions.ImageUnacceptable(image_id=image_id, reason=reason)
+
+
+def _check_size(size: int, largest: int | None) -> None:
+    if largest is not None and size > largest:
+        raise exceptions.FlavorDiskSmallerThanImage(flavor_size=largest, image_size=size)

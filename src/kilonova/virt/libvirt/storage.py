@@ -93,10 +93,8 @@ class Storage:
             return
         meta = guest.image_meta
         declared = meta.disk_format if "disk_format" in meta else None
-        image = self._cache.disk(ctxt, str(guest.instance.image_ref), declared)
         size = guest.instance.flavor.root_gb * GIB or None
-        if size is not None and size < image.info.virtual_size:
-            raise exceptions.FlavorDiskSmallerThanImage(flavor_size=size, image_size=image.info.virtual_size)
+        image = self._cache.disk(ctxt, str(guest.instance.image_ref), declared, size)
         self._from_image(image, files, files.root, size)
 
     def _from_image(self, image: CachedImage, files: InstanceFiles, path: Path, size: int | None) -> None:
