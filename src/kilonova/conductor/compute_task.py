@@ -44,6 +44,8 @@ class ComputeTasks:
         tags: objects.TagList | None = None,
     ) -> None:
         """Build what was accepted. Our API has put the flow down already; a peer's API has not."""
+        if self.dispatcher.resume(self.world.api_store(), request_specs[0].instance_uuid, offers.BUILD_BATCH):
+            return
         new = offers.build_offer(
             self.seal,
             ctxt,

@@ -60,8 +60,9 @@ OPTIONS: list[cfg.Opt] = [
         "network_memory",
         default=5.0,
         min=0.0,
-        help="Seconds for which builds that follow each other share what Neutron said of networks, subnets, DHCP servers "
-        "and unlimited port quotas. A change in Neutron reaches new servers after at most this time; 0 asks each time.",
+        help="Seconds for which builds that follow each other share what Neutron said of networks, subnets, DHCP "
+        "servers and unlimited port quotas. A change in Neutron reaches new servers after at most this time; 0 asks "
+        "each time.",
     ),
     cfg.BoolOpt(
         "ports_bound_at_once",

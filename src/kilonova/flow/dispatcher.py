@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from kilonova.base import clock, pools
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
-from kilonova.flow.store import FlowRow, FlowStore, LeaseLost, NewFlow
+from kilonova.flow.store import ENDED, FlowRow, FlowStore, LeaseLost, NewFlow, State
 
 LOG = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Leases:
 
 
 class Signal:
-    """Tells every waiting scanner to look now; one that was not waiting notices at its next wait."""
+    """Tells a waiting scanner to look now; one that was not waiting notices at its next wait."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -142,7 +142,9 @@ class Dispatcher:
         self._pool = pools.ThreadPool("flow", workers)
         self._free = threading.Semaphore(workers)
         self._batch = max(1, workers // 4)
-        self._signal = Signal()
+        self._signals: dict[str, Signal] = {}
+        self._short: set[str] = set()
+        """Databases that may have due flows for which no worker was free."""
         self._scanners: dict[str, threading.Thread] = {}
         self._keepers: list[threading.Thread] = []
         self._stopped = threading.Event()
@@ -154,7 +156,8 @@ class Dispatcher:
     def stop(self, timeout: float = 30.0) -> None:
         """Lease no more; each flow is handed back at the end of its present stage, or when its lease lapses."""
         self.engine.stopping.set()
-        self._signal.give()
+        for signal in list(self._signals.values()):
+            signal.give()
         self._pool.stop(timeout)
         self._stopped.set()
         for thread in (*self._keepers, *self._scanners.values()):
@@ -171,7 +174,7 @@ class Dispatcher:
         if not store.offer(flow):
             return self.resume(store, flow.subject_id, flow.op)
         if not self._begin(store, flow.id):
-            self._signal.give()
+            self._signal(store.name).give()
         return True
 
     def resume(self, store: FlowStore, subject_id: str, op: str) -> bool:
@@ -183,7 +186,7 @@ class Dispatcher:
         """Something happened to the subject: its flows look now instead of at their time."""
         for store in self._stores():
             if store.wake(subject_id, op):
-                self._signal.give()
+                self._signal(store.name).give()
 
     def _begin(self, store: FlowStore, flow_id: str) -> bool:
         if self.engine.stopping.is_set() or not self._free.acquire(blocking=False):
@@ -212,16 +215,20 @@ class Dispatcher:
             self._stopped.wait(_REFRESH if self._scanners else self._poll)
 
     def _scan(self, store: FlowStore) -> None:
+        signal = self._signal(store.name)
         while not self.engine.stopping.is_set():
-            seen = self._signal.count
+            seen = signal.count
             if not self._scan_once(store):
-                self._signal.wait(seen, self._poll)
+                signal.wait(seen, self._poll)
 
     def _scan_once(self, store: FlowStore) -> int:
         """Lease due flows for free workers; a database that does not answer keeps a part of them only."""
         free = 0
+        self._short.add(store.name)
         while free < self._batch and self._free.acquire(blocking=False):
             free += 1
+        if free:
+            self._short.discard(store.name)
         rows: list[FlowRow] = []
         asked_at = clock.monotonic()
         try:
@@ -246,6 +253,7 @@ class Dispatcher:
             self._free.release()
 
     def _work(self, lease: Lease) -> None:
+        state: State | None = None
         try:
             state = self.engine.run(lease)
             self.counts[str(state)] += 1
@@ -258,7 +266,15 @@ class Dispatcher:
         finally:
             self.leases.let_go(lease)
             self._free.release()
-            self._signal.give()
+            self._tell(lease.store.name, ended=state in ENDED)
+
+    def _signal(self, name: str) -> Signal:
+        return self._signals.setdefault(name, Signal())
+
+    def _tell(self, name: str, *, ended: bool) -> None:
+        """Look where something may have become due: what ended may have children, and a worker is free again."""
+        for waiting in {*self._short, *([name] if ended else [])}:
+            self._signal(waiting).give()
 
     def _keep(self) -> None:
         while not self._stopped.wait(self.leases.seconds / 3):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
 import time
 from collections.abc import Callable
 
+from kilonova.db.engine import Database
+from kilonova.db.flow_tables import METADATA
 from kilonova.db.flows import FlowTable
 from kilonova.flow.dispatcher import Dispatcher, Leases
 from kilonova.flow.engine import Engine
@@ -174,3 +177,48 @@ def test_a_database_that_is_away_cuts_the_worker_off_and_nothing_else(table: Flo
     until(lambda: dispatcher.counts["lease_lost"] == 1)
     dispatcher.stop(5)
     assert (lapsed, sent) == ([], [])
+
+
+class Counting(FlowTable):
+    """Counts how often it is asked for due flows."""
+
+    looks = 0
+
+    def take_due(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        self.looks += 1
+        return super().take_due(*args, **kwargs)
+
+
+def test_an_end_makes_only_its_own_database_look(table: FlowTable, tmp_path: pathlib.Path) -> None:
+    """With many cells, every server built would else cost a question to each of them."""
+    other = Counting(_database(tmp_path / "other.db"), "other")
+    plan = flow("op", step(lambda run: None))
+    dispatcher = Dispatcher(Engine({"op": plan}, None, SEAL, "me"), lambda: [table, other], poll=60.0)
+    dispatcher.start()
+    until(lambda: other.looks > 0)
+    for n in range(5):
+        assert dispatcher.take(table, NewFlow("op", f"s{n}", {}))
+    until(lambda: dispatcher.counts["done"] == 5)
+    dispatcher.stop(5)
+    assert other.looks == 1
+
+
+def test_a_worker_that_is_free_again_is_told_to_whom_it_was_missing(table: FlowTable, tmp_path: pathlib.Path) -> None:
+    other = FlowTable(_database(tmp_path / "other.db"), "other")
+    go_on = threading.Event()
+    plan = flow("op", step(lambda run: go_on.wait(10)))
+    busy, waiting = NewFlow("op", "busy", {}), NewFlow("op", "waiting", {})
+    dispatcher = Dispatcher(Engine({"op": plan}, None, SEAL, "me"), lambda: [table, other], poll=60.0, workers=1)
+    assert dispatcher.take(table, busy)
+    dispatcher.start()
+    other.offer(waiting)
+    time.sleep(0.1)
+    go_on.set()
+    until(lambda: other.get(waiting.id).state is State.DONE)
+    dispatcher.stop(5)
+
+
+def _database(file: pathlib.Path) -> Database:
+    database = Database(f"sqlite:///{file}")
+    METADATA.create_all(database.engine)
+    return database

@@ -23,6 +23,9 @@ LOG = logging.getLogger(__name__)
 UNTIRING = Retry(on=(Exception,), but=(exceptions.BuildAbortException,), attempts=1_000_000, base=1.0, cap=30.0)
 """A look that fails (a database is away) says nothing about the build; its own deadline ends the watch."""
 
+SELDOM_LOOKS = 4
+"""How many times the shortest pause the longest one is."""
+
 
 class Next:
     """What the flow does when its cast has to be repeated, or when the host is lost before it took the server."""
@@ -129,8 +132,9 @@ def revoke(run: Run, place: Place) -> bool:
 
 
 def pause(run: Run) -> float:
-    """Seconds between two looks."""
-    return float(run.world.conf.kilonova.flow_watch)
+    """Seconds between two looks, longer ones the longer the cast is ago: a cloud that is busy is not made busier."""
+    shortest = float(run.world.conf.kilonova.flow_watch)
+    return max(shortest, min(SELDOM_LOOKS * shortest, (time.time() - run.frame["sent"]["at"]) / 2))
 
 
 def deadline_at(seconds: float) -> Any:
