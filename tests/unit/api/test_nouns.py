@@ -52,8 +52,8 @@ def test_access_to_a_flavor(world: Any) -> None:
     admin(world, "POST", "/flavors", {"flavor": FLAVOR | {"os-flavor-access:is_public": False}})
     assert world.get("/flavors/7/os-extra_specs").status_code == 404
     add = {"addTenantAccess": {"tenant": PROJECT}}
-    assert admin(world, "POST", "/flavors/7/action", add).status_code == 400  # Keystone does not know it
-    world.cloud.keystone.projects.add(PROJECT)
+    unknown = {"addTenantAccess": {"tenant": "nobody"}}
+    assert admin(world, "POST", "/flavors/7/action", unknown).status_code == 400
     given = admin(world, "POST", "/flavors/7/action", add)
     assert given.json == {"flavor_access": [{"flavor_id": "7", "tenant_id": PROJECT}]}
     assert admin(world, "POST", "/flavors/7/action", add).status_code == 409

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kilonova.api.nouns import flavors as views
+from kilonova.api.projects import check_exists
 from kilonova.api.servers.creation.devices import truth
 from kilonova.api.services import Services
 from kilonova.base import ids
-from kilonova.contract import exceptions
+from kilonova.contract import exceptions, extra_specs
 from kilonova.contract.nouns import flavor_manage as contract
 from kilonova.contract.nouns.flavors import INDEX_EXTRA_SPECS
 from kilonova.db.api import flavors
@@ -17,6 +19,8 @@ from kilonova.db.outcomes import DuplicateError
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request, conflict, not_found
 
+CHECKED_SINCE: Final = 86
+LONGEST_VALUE: Final = 255
 _NOBODY: dict[str, Any] = {}
 """The target of rules that ask for an administrator, whatever the project."""
 
@@ -99,7 +103,8 @@ def _access(call: Call[Services], row: dict[str, Any]) -> dict[str, Any]:
 
 def add_access(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.ADD_ACCESS_POLICY, _NOBODY)
-    project = _project(call, call.body["addTenantAccess"]["tenant"])
+    project = call.body["addTenantAccess"]["tenant"]
+    check_exists(call, project)
     row = _flavor(call, id)
     if row["is_public"]:
         raise conflict("Can not add access to a public flavor.")
@@ -120,13 +125,6 @@ def remove_access(call: Call[Services], id: str) -> dict[str, Any]:
     return _access(call, row)
 
 
-def _project(call: Call[Services], project: str) -> str:
-    """A project that Keystone knows, or does not say that it does not. Raises `Fault` 400."""
-    if call.services.clients.keystone.project_exists(call.context, project) is False:
-        raise bad_request(f"Project ID {project} is not a valid project.")
-    return project
-
-
 # ---------------------------------------------------------------- extra specs
 
 
@@ -137,7 +135,7 @@ def list_specs(call: Call[Services], flavor_id: str) -> dict[str, Any]:
 
 def create_specs(call: Call[Services], flavor_id: str) -> dict[str, Any]:
     call.authorize(contract.CREATE_SPECS_POLICY, _NOBODY)
-    given = {name: str(value) for name, value in call.body["extra_specs"].items()}
+    given = _checked(call, call.body["extra_specs"])
     _set(call, flavor_id, given)
     return {"extra_specs": given}
 
@@ -152,9 +150,9 @@ def show_spec(call: Call[Services], flavor_id: str, id: str) -> dict[str, Any]:
 
 def update_spec(call: Call[Services], flavor_id: str, id: str) -> dict[str, Any]:
     call.authorize(contract.UPDATE_SPEC_POLICY, _NOBODY)
-    if id not in call.body:
+    given = _checked(call, call.body)
+    if id not in given:
         raise bad_request("The name in the body is not that in the URL.")
-    given = {id: str(call.body[id])}
     _set(call, flavor_id, given)
     return given
 
@@ -164,6 +162,19 @@ def delete_spec(call: Call[Services], flavor_id: str, id: str) -> None:
     row = _flavor(call, flavor_id)
     if not call.services.cells.api.run(flavors.flavor_spec_delete, row["id"], id):
         raise exceptions.FlavorExtraSpecsNotFound(flavor_id=flavor_id, extra_specs_key=id)
+
+
+def _checked(call: Call[Services], specs: Mapping[str, Any]) -> dict[str, str]:
+    """The extra specs as they are kept. Raises `Fault` 400 for what has no meaning."""
+    given = {name: str(value) for name, value in specs.items()}
+    for name, value in given.items():
+        # The schema limits texts only.
+        if len(value) > LONGEST_VALUE:
+            raise bad_request(f"extra_specs value has {len(value)} characters, more than {LONGEST_VALUE}.")
+        problem = extra_specs.problem(name, value) if call.version >= CHECKED_SINCE else None
+        if problem is not None:
+            raise bad_request(f"Validation failed; {name}: {problem}.")
+    return given
 
 
 def _own(call: Call[Services]) -> dict[str, Any]:

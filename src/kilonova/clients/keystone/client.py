@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from kilonova.clients.http import Http
 from kilonova.contract.context import RequestContext
@@ -16,7 +17,7 @@ class Keystone:
 
     def project_exists(self, ctxt: RequestContext, project_id: str) -> bool | None:
         """True or False; None when we may not ask (403), which callers should take as yes."""
-        reply = self._http.call(ctxt, "GET", f"/v3/projects/{project_id}")
+        reply = self._http.call(ctxt, "GET", f"/v3/projects/{quote(project_id, safe='')}")
         if reply.ok:
             return True
         if reply.status == 404:
