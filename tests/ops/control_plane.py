@@ -53,6 +53,7 @@ class ControlPlane:
         self.folder = folder
         self.conf = self._configure(templates)
         self.cloud = fakes.Cloud()
+        self.cloud.keystone.projects.add(PROJECT)
         self.parts = assembly.Parts(self.conf)
         # The other services are in memory: what the configuration would reach is replaced before it is first used.
         self.parts.__dict__["clients"] = self.cloud.clients

@@ -35,11 +35,14 @@ RESOURCES: Final = (
     "server_groups",
     "server_group_members",
 )
+NETWORKS: Final = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
+"""Neutron's affair for long: kept and shown to old microversions, counted nowhere."""
 
 
 def defaults(conf: cfg.ConfigOpts, of_class: Mapping[str, int]) -> dict[str, int]:
     """The limits of whoever has none of its own: the default class's, else the configured ones."""
-    return {name: of_class.get(name, conf.quota[_OPTION_OF.get(name, name)]) for name in RESOURCES}
+    configured = {name: conf.quota[_OPTION_OF.get(name, name)] for name in RESOURCES}
+    return dict.fromkeys(NETWORKS, UNLIMITED) | configured | _known(of_class)
 
 
 def limits(tx: Tx, conf: cfg.ConfigOpts, project_id: str) -> dict[str, int]:
@@ -48,7 +51,7 @@ def limits(tx: Tx, conf: cfg.ConfigOpts, project_id: str) -> dict[str, int]:
 
 
 def _known(found: Mapping[str, int]) -> dict[str, int]:
-    return {name: limit for name, limit in found.items() if name in RESOURCES}
+    return {name: limit for name, limit in found.items() if name in RESOURCES or name in NETWORKS}
 
 
 def limit_of(cells: Cells, conf: cfg.ConfigOpts, project_id: str, resource: str) -> int:

@@ -113,6 +113,7 @@ def world(empty_databases: Path, tmp_path: Path) -> Iterator[World]:
             }
             cell_mappings.cell_mapping_create(tx, values)
     cloud = Cloud()
+    cloud.keystone.projects.add(PROJECT)
     bus = Bus(conf, bus_url)
     yield World(conf, cells, bus, cloud, make_app(conf, cells, bus, cloud.clients), uuids)
     cells.dispose()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kilonova.api import quota
+from kilonova.api.projects import check_exists
 from kilonova.api.services import Services
 from kilonova.contract.nouns import quota_sets as contract
 from kilonova.db.api import instance_groups, key_pairs, quotas
@@ -13,14 +14,7 @@ from kilonova.db.engine import Tx
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request
 
-NETWORKS: Final = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
-"""Neutron's affair for long: unlimited, and shown to old microversions only."""
-
 FORCED: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
-
-
-def _whole(limits: Mapping[str, int]) -> dict[str, int]:
-    return dict.fromkeys(NETWORKS, quota.UNLIMITED) | dict(limits)
 
 
 def _limits(call: Call[Services], project_id: str, user_id: str | None) -> dict[str, int]:
@@ -28,11 +22,12 @@ def _limits(call: Call[Services], project_id: str, user_id: str | None) -> dict[
     with call.services.cells.api.read() as tx:
         found = quota.limits(tx, conf, project_id)
         own = quotas.quota_get_for_user(tx, project_id, user_id) if user_id else {}
-    return _whole(found | {name: limit for name, limit in own.items() if name in found})
+    return found | {name: limit for name, limit in own.items() if name in found}
 
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.SHOW_POLICY, {"project_id": id})
+    check_exists(call, id)
     return {"quota_set": {"id": id, **_limits(call, id, call.first("user_id"))}}
 
 
@@ -40,11 +35,12 @@ def defaults(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.DEFAULTS_POLICY, {"project_id": id})
     with call.services.cells.api.read() as tx:
         found = quota.defaults(call.services.conf, quotas.quota_class_get(tx))
-    return {"quota_set": {"id": id, **_whole(found)}}
+    return {"quota_set": {"id": id, **found}}
 
 
 def detail(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.DETAIL_POLICY, {"project_id": id})
+    check_exists(call, id)
     user_id = call.first("user_id")
     limits, used = _limits(call, id, user_id), _used(call, id, user_id)
     shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in limits.items()}
@@ -63,10 +59,11 @@ def _used(call: Call[Services], project_id: str, user_id: str | None) -> dict[st
 
 def update(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.UPDATE_POLICY, {"project_id": id})
+    check_exists(call, id)
     user_id = call.first("user_id")
     given = dict(call.body["quota_set"])
     force = str(given.pop("force", False)).lower() in FORCED
-    wanted = {name: int(limit) for name, limit in given.items() if name not in NETWORKS}
+    wanted = {name: int(limit) for name, limit in given.items()}
     if user_id and not force:
         _check_user(call, id, wanted)
     if not force:

@@ -36,9 +36,9 @@ RESOURCES: Final[dict[str, Versions]] = {
 }
 """Resource -> microversions that have it."""
 
-_LIMIT: Final = {"type": "integer", "minimum": -1}
-_GIVEN: Final = {"type": ["integer", "string"], "pattern": "^-?[0-9]+$", "minimum": -1, "maximum": 0x7FFFFFFF}
-_USE: Final = Object(*(Field(name, _LIMIT, required=True) for name in ("in_use", "limit", "reserved")))
+LIMIT: Final = {"type": "integer", "minimum": -1}
+GIVEN: Final = {"type": ["integer", "string"], "pattern": "^-?[0-9]+$", "minimum": -1, "maximum": 0x7FFFFFFF}
+_USE: Final = Object(*(Field(name, LIMIT, required=True) for name in ("in_use", "limit", "reserved")))
 _QUERY: Final = query(Field("user_id", TEXT), lenient=until(74))
 
 
@@ -47,7 +47,7 @@ def _set(kind: Any, *more: Field, required: bool = True) -> Object:
     return Object(Field("quota_set", Object(*members, *more), required=True))
 
 
-_SHOWN: Final = _set(_LIMIT, Field("id", TEXT, required=True))
+_SHOWN: Final = _set(LIMIT, Field("id", TEXT, required=True))
 _route: Callable[..., Route] = lambda method, path, policy, **more: Route(  # noqa: E731
     method=method, path=f"/os-quota-sets/{{id}}{path}", errors=(400,), policies=(policy,), **more
 )
@@ -62,8 +62,8 @@ UPDATE: Final = _route(
     "",
     UPDATE_POLICY,
     query=_QUERY,
-    body=_set(_GIVEN, Field("force", BOOLEAN), required=False),
-    response=_set(_LIMIT),
+    body=_set(GIVEN, Field("force", BOOLEAN), required=False),
+    response=_set(LIMIT),
 )
 DELETE: Final = Route(
     method="DELETE",
@@ -106,7 +106,7 @@ LIMITS: Final = Route(
             Object(
                 Field(
                     "absolute",
-                    Object(*(Field(name, _LIMIT, versions, required=True) for name, versions in _ABSOLUTE.items())),
+                    Object(*(Field(name, LIMIT, versions, required=True) for name, versions in _ABSOLUTE.items())),
                     required=True,
                 ),
                 Field("rate", array({}, maxItems=0), required=True),
