@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.unit.api.conftest import PROJECT
 
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKHEFhQBq0ZEk6SrZyWkB7cA1S8oQpM6+nqhv2n5Dkzk someone@somewhere"
 
@@ -39,6 +40,14 @@ def test_only_administrators_see_flavors_that_are_not_public(world: Any) -> None
     assert [f["id"] for f in world.get("/flavors").json["flavors"]] == ["open"]
     listed = world.get("/flavors?is_public=None", user="admin").json["flavors"]
     assert [f["id"] for f in listed] == ["hidden", "open"]
+    assert world.get("/flavors/hidden").status_code == 404
+    assert world.get("/flavors/hidden", user="admin").status_code == 200
+    assert world.post("/flavors/hidden/action", _access(PROJECT), user="admin").status_code == 200
+    assert world.get("/flavors/hidden").json["flavor"]["name"] == "hidden"
+
+
+def _access(project: str) -> dict[str, Any]:
+    return {"addTenantAccess": {"tenant": project}}
 
 
 def test_a_key_pair_is_generated_shown_and_deleted(world: Any) -> None:

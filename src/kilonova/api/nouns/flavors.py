@@ -35,7 +35,7 @@ def detail(call: Call[Services]) -> dict[str, Any]:
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
     with call.services.cells.api.read() as tx:
-        row = flavors.flavor_get(tx, id)
+        row = flavors.flavor_get(tx, id, project_id=None if call.context.is_admin else call.context.project_id)
     if row is None:
         raise exceptions.FlavorNotFound(flavor_id=id)
     return {"flavor": view(call, row, with_extra_specs=_shows_extra_specs(call))}

@@ -168,7 +168,7 @@ def _boolean(name: str, text: str | None) -> bool:
 
 def _flavor_key(call: Call[Services], flavor_id: str) -> int:
     with call.services.cells.api.read() as tx:
-        row = flavors.flavor_get(tx, flavor_id)
+        row = flavors.flavor_get(tx, flavor_id, project_id=None if call.context.is_admin else call.context.project_id)
     if row is None:
         raise NothingMatches
     return int(row["id"])

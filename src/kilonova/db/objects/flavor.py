@@ -44,10 +44,14 @@ def _one(tx: sa.Connection, *conditions: sa.ColumnElement[bool]) -> objects.Flav
     return load_many(tx, rows)[0] if rows else None
 
 
+def _open_to(flavor: objects.Flavor, ctxt: Any) -> bool:
+    return flavor.is_public or ctxt.is_admin or ctxt.project_id in flavor.projects
+
+
 def get_by_flavor_id(tx: sa.Connection, ctxt: Any, flavor_id: str, read_deleted: str | None = None) -> objects.Flavor:
-    """Raises FlavorNotFound."""
+    """Raises FlavorNotFound, also when the caller has no access to it."""
     found = _one(tx, FLAVORS.c.flavorid == flavor_id)
-    if found is None:
+    if found is None or not _open_to(found, ctxt):
         raise exceptions.FlavorNotFound(flavor_id=flavor_id)
     return found
 
