@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from kilonova.db.api import flavors
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
 from kilonova.db.cell import services
 from kilonova.db.flow_tables import KN_FLOW
@@ -138,6 +139,57 @@ def test_what_is_refused_leaves_nothing(site: Any, change: dict[str, Any], code:
     answer = site.post("/servers", body(site, **change), version="2.37")
     assert answer.status_code == code, answer.text
     assert words.lower() in next(iter(answer.json.values()))["message"].lower()
+    assert nothing_left(site)
+
+
+def test_a_flavor_of_others_is_as_if_it_were_not(site: Any) -> None:
+    row = site.flavor("theirs", is_public=False)
+    refused = site.post("/servers", body(site, flavorRef="theirs"), version="2.37")
+    assert refused.status_code == 400
+    assert refused.json["badRequest"]["message"] == "Flavor theirs could not be found."
+    assert site.get("/servers?flavor=theirs").json == {"servers": []}
+    site.cells.api.run(flavors.flavor_access_add, row["id"], [PROJECT])
+    assert site.post("/servers", body(site, flavorRef="theirs"), version="2.37").status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("specs", "properties", "code", "words"),
+    [
+        ({}, {"hw_architecture": "banana"}, 400, "image metadata"),
+        ({}, {"hw_disk_bus": "banana"}, 400, "image metadata"),
+        ({}, {"hw_cpu_policy": "banana"}, 400, "image metadata"),
+        ({"hw:cpu_policy": "banana"}, {}, 400, "hw:cpu_policy"),
+        ({"hw:cpu_thread_policy": "banana"}, {}, 400, "hw:cpu_thread_policy"),
+        ({"hw:numa_nodes": "0"}, {}, 400, "hw:numa_nodes"),
+        ({"hw:mem_page_size": "banana"}, {}, 400, "hw:mem_page_size"),
+        ({"hw:locked_memory": "yes", "hw:mem_page_size": "any"}, {}, 501, "hw:locked_memory, hw:mem_page_size"),
+        ({"hw:cpu_policy": "shared", "resources:VCPU": "1"}, {}, 400, "exclude each other"),
+        ({"resources:PCPU": "1", "resources:VCPU": "1"}, {}, 400, "exclude each other"),
+        ({"resources:PCPU": "1"}, {}, 501, "resources:PCPU"),
+    ],
+)
+def test_hardware_that_makes_no_sense_or_is_not_built(
+    site: Any, specs: dict[str, str], properties: dict[str, str], code: int, words: str
+) -> None:
+    site.flavor("odd", extra_specs=specs)
+    image = site.cloud.glance.image(**properties)
+    answer = site.post("/servers", body(site, flavorRef="odd", imageRef=image), version="2.37")
+    assert answer.status_code == code, answer.text
+    assert words in next(iter(answer.json.values()))["message"]
+    assert nothing_left(site)
+
+
+@pytest.mark.parametrize("specs", [{"hw:locked_memory": "no"}, {"hw:cpu_policy": "shared"}, {"hw:anything": "x"}])
+def test_hardware_that_is_nothing_special(site: Any, specs: dict[str, str]) -> None:
+    site.flavor("plain", extra_specs=specs)
+    assert site.post("/servers", body(site, flavorRef="plain"), version="2.37").status_code == 202
+
+
+def test_b019_locked_memory_without_a_page_size(site: Any) -> None:
+    site.flavor("locked", extra_specs={"hw:locked_memory": "true"})
+    assert site.post("/servers", body(site, flavorRef="locked"), version="2.37").status_code == 400
+    image = site.cloud.glance.image(hw_locked_memory="true")
+    assert site.post("/servers", body(site, imageRef=image), version="2.37").status_code == 400
     assert nothing_left(site)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kilonova.api import hosts
-from kilonova.api.servers.creation import devices, record
+from kilonova.api.servers.creation import devices, promises, record
 from kilonova.api.servers.creation import image as images
 from kilonova.api.servers.creation.record import Resolved
 from kilonova.api.servers.creation.wish import Wish
@@ -23,18 +23,6 @@ from kilonova.db.objects import keypair as keypairs
 from kilonova.wire.http.call import Call
 from kilonova.wire.http.faults import Fault, forbidden
 
-_EXTRA_SPECS_UNBUILT: Final = (
-    "hw:numa_nodes",
-    "hw:mem_page_size",
-    "hw:cpu_realtime",
-    "hw:pmem",
-    "hw:mem_encryption",
-    "hw:tpm_version",
-    "pci_passthrough:alias",
-    "accel:device_profile",
-)
-_PROPERTIES_UNBUILT: Final = ("hw_numa_nodes", "hw_mem_page_size", "hw_cpu_realtime_mask", "hw_mem_encryption")
-_PINNING: Final = ("dedicated", "mixed")
 _PORT_NEEDS_SINCE: Final = 72
 _MULTIATTACH_SINCE: Final = 60
 
@@ -52,7 +40,7 @@ def everything(call: Call[Services], wish: Wish) -> Resolved:
     auto_disk_config = images.auto_disk_config(image, wish.auto_disk_config)
     images.check(image, facts, root, boots_image=wish.image_id is not None)
     _check_zero_disk(call, facts, root)
-    _check_built(facts, image)
+    promises.check(facts, image)
     group = _group(call, wish)
     security_groups = _security_groups(call, wish)
     kernel, ramdisk = _kernel_and_ramdisk(call, image)
@@ -221,19 +209,6 @@ def _check_zero_disk(call: Call[Services], flavor: dict[str, Any], root: devices
     is_local = root is not None and root["destination_type"] == "local"
     if flavor["root_gb"] == 0 and is_local and not call.allows(contract.ZERO_DISK_FLAVOR):
         raise forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
-
-
-def _check_built(flavor: dict[str, Any], image: images.Image) -> None:
-    """Refuse what no host would get: a server must not start without what its flavor promises."""
-    specs, properties = flavor["extra_specs"], images.properties(image)
-    lost = [name for name in specs if name.startswith(_EXTRA_SPECS_UNBUILT)]
-    lost += [name for name in _PROPERTIES_UNBUILT if name in properties]
-    if specs.get("hw:cpu_policy") in _PINNING:
-        lost.append("hw:cpu_policy")
-    if properties.get("hw_cpu_policy") in _PINNING:
-        lost.append("hw_cpu_policy")
-    if lost:
-        raise Fault(501, f"Not built yet: this service cannot give a server {', '.join(sorted(lost))}.")
 
 
 # ---------------------------------------------------------------- devices
