@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from typing import Any
 
 from oslo_config import cfg
@@ -44,7 +43,7 @@ def _placement(conf: cfg.ConfigOpts, sessions: Sessions) -> Placement:
     transport = KeystoneTransport(
         sessions, "placement", adapter_endpoint(conf, "placement"), ("placement",), microversion_name="placement"
     )
-    return Placement(Http("placement", transport, conf.placement.connect_retries or 3))
+    return Placement(Http("placement", transport))
 
 
 def _neutron(conf: cfg.ConfigOpts, sessions: Sessions) -> Neutron:
@@ -62,7 +61,7 @@ def _neutron(conf: cfg.ConfigOpts, sessions: Sessions) -> Neutron:
 def _glance(conf: cfg.ConfigOpts, sessions: Sessions) -> Glance:
     endpoint = adapter_endpoint(conf, "glance")
     if conf.glance.api_servers:
-        endpoint["endpoint_override"] = random.choice(conf.glance.api_servers)  # noqa: S311
+        endpoint["endpoint_override"] = list(conf.glance.api_servers)
     transport = KeystoneTransport(sessions, "glance", endpoint, ("service_user",), versioned_paths=True)
     return Glance(Http("glance", transport, conf.glance.num_retries), conf.glance.num_retries)
 
@@ -77,7 +76,7 @@ def _cinder(conf: cfg.ConfigOpts, sessions: Sessions) -> Cinder:
 def _keystone(conf: cfg.ConfigOpts, sessions: Sessions) -> Keystone:
     endpoint = adapter_endpoint(conf, "keystone")
     transport = KeystoneTransport(sessions, "keystone", endpoint, ("keystone", "service_user"), versioned_paths=True)
-    return Keystone(Http("keystone", transport, conf.keystone.connect_retries or 3))
+    return Keystone(Http("keystone", transport))
 
 
 def cinder_endpoint(conf: cfg.ConfigOpts) -> dict[str, Any]:

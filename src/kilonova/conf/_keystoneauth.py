@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from keystoneauth1 import loading
 from oslo_config import cfg
 
@@ -21,17 +19,13 @@ def auth() -> list[cfg.Opt]:
     return list(loading.get_auth_common_conf_options())
 
 
-def adapter(service_type: str) -> list[cfg.Opt]:
-    """Where the endpoint is found; versions are known to the code, not to the operator."""
-    options = [
-        option
-        for option in loading.get_adapter_conf_options(include_deprecated=False)
-        if option.dest not in ("version", "min_version", "max_version")
-    ]
+def adapter(service_type: str, *left_out: str) -> list[cfg.Opt]:
+    """Where the endpoint is found, and what is tried again; versions are known to the code, not to the operator.
+
+    `left_out`: options that the group has under a name of its own.
+    """
+    unknown = {"version", "min_version", "max_version", *left_out}
+    found = loading.get_adapter_conf_options(include_deprecated=False)
+    options = [option for option in found if option.dest not in unknown]
     cfg.set_defaults(options, valid_interfaces=["internal", "public"], service_type=service_type)
-    unset = [cfg.Opt(name, type=cast(Any, _ignored)) for name in ("version", "min_version", "max_version")]
-    return options + unset
-
-
-def _ignored(_value: str) -> None:
-    """keystoneauth1 reads these names; whatever the file says, the code's own version wins."""
+    return options

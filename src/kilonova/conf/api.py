@@ -19,7 +19,6 @@ OPTIONS: list[cfg.Opt] = [
         "compute_link_prefix",
         help="Base URL of links to this API in its answers, where clients reach it under another name.",
     ),
-    cfg.StrOpt("glance_link_prefix", help="Base URL of links to images in answers."),
     cfg.BoolOpt(
         "enable_instance_password",
         default=True,

@@ -22,5 +22,5 @@ OPTIONS: list[cfg.Opt] = [
         help="How many times a download or another request that may be repeated is started again after a failure.",
     ),
     *_keystoneauth.session(),
-    *_keystoneauth.adapter("image"),
+    *_keystoneauth.adapter("image", "connect_retries", "connect_retry_delay"),
 ]

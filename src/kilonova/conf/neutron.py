@@ -27,5 +27,5 @@ OPTIONS: list[cfg.Opt] = [
     ),
     *_keystoneauth.session(),
     *_keystoneauth.auth(),
-    *_keystoneauth.adapter("network"),
+    *_keystoneauth.adapter("network", "connect_retries", "connect_retry_delay"),
 ]

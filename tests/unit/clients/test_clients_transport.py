@@ -198,6 +198,27 @@ def test_glance_from_the_configured_servers(server, user):
     assert server.seen[-1][1] == "/images-here/v2/images/i1"
 
 
+def test_an_image_server_that_is_away_is_passed_over(server, user):
+    server.answers = [(404, {})]
+    conf = configure(server)
+    conf.set_override("api_servers", ["http://127.0.0.1:9", server.url], "glance")
+    conf.set_override("num_retries", 30, "glance")
+    for _ in range(12):
+        clients = Clients.from_conf(conf)
+        clients.glance._http._backoff = retry.Backoff(attempts=31, base=0.0)
+        with pytest.raises(exceptions.ImageNotFound):
+            clients.glance.image_show(user, "i1")
+
+
+def test_status_codes_that_an_operator_wants_retried(server, user):
+    conf = configure(server)
+    conf.set_override("status_code_retries", 2, "placement")
+    conf.set_override("retriable_status_codes", ["429"], "placement")
+    conf.set_override("status_code_retry_delay", 0.01, "placement")
+    server.answers = [(429, {}), (429, {}), (200, {"usages": {"VCPU": 1}})]
+    assert Clients.from_conf(conf).placement.usages(user, "p") == {"VCPU": 1}
+
+
 def test_endpoint_override(server, user):
     server.answers = [(200, {"usages": {}})]
     conf = configure(server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -104,6 +105,7 @@ class KeystoneTransport:
     """Requests over keystoneauth1; the endpoint comes from the catalog unless overridden.
 
     `groups`: the configuration groups whose credentials serve when no user's token does, best first.
+    `endpoint`: what `Session.get_endpoint` takes; its `endpoint_override` may be a list of URLs that are all the same.
     `versioned_paths`: paths carry the API's version, so one at the end of the catalog's URL is cut off.
     """
 
@@ -122,6 +124,7 @@ class KeystoneTransport:
         self._groups = groups
         self._microversion_name = microversion_name
         self._versioned_paths = versioned_paths
+        self._repeating = adapter_repeating(sessions.conf, group)
 
     def send(self, request: Request) -> Reply:
         response = self._request(request)
@@ -152,6 +155,7 @@ class KeystoneTransport:
                 global_request_id=request.ctxt.global_request_id or request.ctxt.request_id,
                 endpoint_override=self._base(request, auth),
                 **self._what(request),
+                **self._repeating,
                 **more,
             )
         except (ksa.EndpointNotFound, ksa.EmptyCatalog, ksa.CatalogException) as exc:
@@ -163,6 +167,9 @@ class KeystoneTransport:
 
     def _base(self, request: Request, auth: plugin.BaseAuthPlugin) -> str:
         override = self._endpoint.get("endpoint_override")
+        if isinstance(override, list):
+            # Of several any one will do; a request that is sent again may come to another.
+            override = random.choice(override)  # noqa: S311
         if override:
             return str(override).replace("%(project_id)s", request.ctxt.project_id or "")
         wanted = {key: value for key, value in self._endpoint.items() if value is not None}
@@ -202,3 +209,16 @@ def adapter_endpoint(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
         "region_name": options.region_name,
         "endpoint_override": options.endpoint_override,
     }
+
+
+def adapter_repeating(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
+    """What [group] wants tried again; keystoneauth1 does that by itself, for any method, before `Http` does."""
+    options = conf[group]
+    names = (
+        "connect_retries",
+        "connect_retry_delay",
+        "status_code_retries",
+        "status_code_retry_delay",
+        "retriable_status_codes",
+    )
+    return {name: options[name] for name in names if name in options and options[name] is not None}
