@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from kilonova.db import query as queries
-from kilonova.db.engine import Database
+from kilonova.db.engine import Database, is_disconnect, is_retryable
 from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
 from kilonova.db.outcomes import DuplicateError
 from kilonova.flow.store import LIVE, Change, EventKind, FlowEvent, FlowRow, LeaseLost, NewFlow, State
@@ -148,6 +148,9 @@ class FlowTable:
 
     def write(self, flow_id: str, epoch: int, change: Callable[[Any], Change]) -> None:
         self.database.run(_write, flow_id, epoch, change)
+
+    def may_repeat(self, exc: Exception) -> bool:
+        return is_retryable(exc) or is_disconnect(exc)
 
     def log(self, event: FlowEvent) -> None:
         self.database.run(_log, [event])

@@ -151,6 +151,8 @@ class Engine:
         try:
             stage.do(run)
         except Exception as exc:
+            if run.lease.store.may_repeat(exc):
+                raise
             raise _StageFailed(exc) from exc
         finally:
             run.tx = None

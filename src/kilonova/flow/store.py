@@ -171,6 +171,9 @@ class FlowStore(Protocol):
         Raises LeaseLost, and then nothing at all was written.
         """
 
+    def may_repeat(self, exc: Exception) -> bool:
+        """Whether an exception of the database only says that the transaction was lost, and `write` repeats it."""
+
     def log(self, event: FlowEvent) -> None:
         """Append an event outside of a step's end."""
 
