@@ -16,6 +16,7 @@ from kilonova.clients.http import Reply, Request
 
 CONCURRENT = "placement.concurrent_update"
 IN_USE = "placement.inventory.inuse"
+CODES_SINCE = 23
 
 
 @dataclasses.dataclass
@@ -58,6 +59,14 @@ class FakePlacement(FakeService):
         self.providers: dict[str, Provider] = {}
         self.consumers: dict[str, Consumer] = {}
         self.traits: set[str] = set()
+
+    def _dispatch(self, request: Request) -> Reply:
+        """Refusals have codes only in microversions that know them."""
+        reply = super()._dispatch(request)
+        minor = int((request.microversion or "1.0").partition(".")[2])
+        if reply.status < 400 or minor >= CODES_SINCE:
+            return reply
+        return Reply(reply.status, re.sub(rb'"code": "[^"]*", ', b"", reply.content), reply.headers)
 
     # --- for tests -------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ LOG = logging.getLogger(__name__)
 ALL_CANDIDATES_HINTS = ("group", "same_host", "different_host")
 """Hints about certain hosts: a cut list of candidates might not have them."""
 
+NO_LIMITS: Mapping[str, None] = dict.fromkeys(objects.SchedulerLimits.fields)
 AT_ONCE = 4
 """Requests that talk to Placement at the same time; more would only conflict with each other there."""
 
@@ -277,7 +278,8 @@ class Chooser:
         return found
 
     def _selection(self, host: Host, request: Request, taken: Mapping[str, Any] | None) -> objects.Selection:
-        limits = objects.SchedulerLimits(**request.limits.get(host.uuid, {}))
+        # Hosts that are not ours read every one of them.
+        limits = objects.SchedulerLimits(**{**NO_LIMITS, **request.limits.get(host.uuid, {})})
         return objects.Selection(
             compute_node_uuid=host.uuid,
             service_host=host.host,

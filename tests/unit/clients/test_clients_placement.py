@@ -130,6 +130,10 @@ def test_provider_life(cloud, placement):
     assert placement.provider_by_name(CTXT, "h1").uuid == "u1"
     with pytest.raises(placement_client.GenerationConflict):
         placement.inventory_set(CTXT, "u1", {}, 0)
+    with pytest.raises(placement_client.GenerationConflict):
+        placement.traits_set(CTXT, "u1", ["COMPUTE_NODE"], 0)
+    with pytest.raises(placement_client.GenerationConflict):
+        placement.aggregates_set(CTXT, "u1", ["agg"], 0)
     placement.allocations_put(CTXT, "c1", {"u1": {"resources": {"VCPU": 1}}}, "p", "u", None)
     generation = placement.provider_get(CTXT, "u1").generation
     with pytest.raises(placement_client.InventoryInUse):

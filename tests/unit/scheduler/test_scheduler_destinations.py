@@ -75,6 +75,19 @@ def test_one_server(world):
     assert world.cloud.placement.consumers[spec.instance_uuid].project == make.PROJECT
 
 
+def test_every_limit_is_said(world):
+    """Nova's hosts fail on one that is not there."""
+    world.host("h1")
+    [[selection]] = world.select()
+    assert {name: getattr(selection.limits, name) for name in objects.SchedulerLimits.fields} == {
+        "disk_gb": None,
+        "memory_mb": None,
+        "numa_topology": None,
+        "vcpu": None,
+    }
+    assert all(selection.limits.obj_attr_is_set(name) for name in objects.SchedulerLimits.fields)
+
+
 def test_no_host_reads_a_database_per_request(world):
     for n in range(5):
         world.host(f"h{n}")

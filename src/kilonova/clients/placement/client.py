@@ -28,6 +28,8 @@ NESTED = "1.14"
 SHARING = "1.18"
 AGGREGATES = "1.19"
 CREATE_RETURNS = "1.20"
+ERROR_CODES = "1.23"
+"""From here on a refusal says which it is: without, a conflict of generations cannot be told from others."""
 RESERVED_ALL = "1.26"
 CONSUMERS = "1.28"
 RESHAPER = "1.30"
@@ -297,7 +299,7 @@ class Placement:
         wanted = sorted(set(traits))
         self.traits_ensure(ctxt, wanted)
         body = {"traits": wanted, "resource_provider_generation": generation}
-        reply = self._call(ctxt, "PUT", f"/resource_providers/{uuid}/traits", TRAITS, body=body)
+        reply = self._call(ctxt, "PUT", f"/resource_providers/{uuid}/traits", ERROR_CODES, body=body)
         return int(self._expect(reply, missing=uuid).json()["resource_provider_generation"])
 
     def traits_ensure(self, ctxt: RequestContext, traits: Iterable[str]) -> None:
@@ -324,7 +326,7 @@ class Placement:
     def aggregates_set(self, ctxt: RequestContext, uuid: str, aggregates: Iterable[str], generation: int) -> int:
         """Replace the aggregates; the new generation. Raises GenerationConflict."""
         body = {"aggregates": sorted(set(aggregates)), "resource_provider_generation": generation}
-        reply = self._call(ctxt, "PUT", f"/resource_providers/{uuid}/aggregates", AGGREGATES, body=body)
+        reply = self._call(ctxt, "PUT", f"/resource_providers/{uuid}/aggregates", ERROR_CODES, body=body)
         return int(self._expect(reply, missing=uuid).json()["resource_provider_generation"])
 
     def reshape(
