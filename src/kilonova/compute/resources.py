@@ -16,6 +16,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.base import clock
 from kilonova.compute import usage
 from kilonova.compute.provider import Reporter
 from kilonova.compute.store import Store
@@ -28,6 +29,8 @@ LOG = logging.getLogger(__name__)
 
 AUDIT_ATTRS = ("system_metadata", "numa_topology", "flavor", "migration_context", "resources")
 RATIOS = ("cpu", "ram", "disk")
+UPTIME_AGE = 600.0
+"""Seconds after which the uptime alone is worth a write: it changes in every look."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -41,7 +44,10 @@ class Node:
     claims: set[str] = dataclasses.field(default_factory=set)
     """Builds under way, which an audit must not forget although the record may not show them yet."""
     failed_builds: int = 0
+    uptime: str | None = None
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    written_at: float = 0.0
+    """By `clock.monotonic`."""
 
 
 class Tracker:
@@ -68,9 +74,16 @@ class Tracker:
         for name, uuid in self._driver.nodes().items():
             size = self._driver.resources(name)
             node = self._node(ctxt, name, uuid, size)
+            node.uptime = self._uptime()
             self._recount(ctxt, node)
             self._write(ctxt, node)
             self._reporter.report(ctxt, uuid, name, self._driver, disabled=self.service.disabled)
+
+    def _uptime(self) -> str | None:
+        try:
+            return self._driver.uptime()
+        except NotImplementedError:
+            return None
 
     def _node(self, ctxt: RequestContext, name: str, uuid: str, size: NodeResources) -> Node:
         known = self.nodes.get(name)
@@ -234,17 +247,20 @@ class Tracker:
     def _write(self, ctxt: RequestContext, node: Node) -> None:
         with self._writing:
             with self._lock:
-                self._fill(node.record, node.size, node.usages, node.failed_builds)
+                self._fill(node.record, node.size, node.usages, node.failed_builds, node.uptime)
                 values = {
                     name: copy.deepcopy(getattr(node.record, name))
                     for name in _WRITTEN
                     if node.record.obj_attr_is_set(name)
                 }
-            if values == node.written:
+            recent = clock.monotonic() - node.written_at < UPTIME_AGE
+            if recent and _without_uptime(values) == _without_uptime(node.written):
                 node.record.obj_reset_changes()
                 return
+            # What was passed over in an earlier look is no change of the record any more.
+            node.record.stats = values["stats"]
             self._store.act(ctxt, node.record, "save")
-            node.written = values
+            node.written, node.written_at = values, clock.monotonic()
 
     def _fill(
         self,
@@ -252,9 +268,10 @@ class Tracker:
         size: NodeResources,
         usages: Mapping[str, usage.Usage],
         failed_builds: int,
+        uptime: str | None = None,
         initial: bool = False,
     ) -> None:
-        for name, value in self._columns(size, usages, failed_builds).items():
+        for name, value in self._columns(size, usages, failed_builds, uptime).items():
             if not record.obj_attr_is_set(name) or getattr(record, name) != value:
                 setattr(record, name, value)
         for ratio in RATIOS:
@@ -263,11 +280,13 @@ class Tracker:
             if value:
                 setattr(record, name, value)
 
-    def _columns(self, size: NodeResources, usages: Mapping[str, usage.Usage], failed_builds: int) -> dict[str, Any]:
+    def _columns(
+        self, size: NodeResources, usages: Mapping[str, usage.Usage], failed_builds: int, uptime: str | None
+    ) -> dict[str, Any]:
         conf = self._conf
         memory_used = conf.reserved_host_memory_mb + sum(u.memory_mb for u in usages.values())
         disk_used = int(conf.reserved_host_disk_mb / 1024 + sum(u.local_gb for u in usages.values()))
-        stats = usage.stats(usages.values(), failed_builds)
+        stats = usage.stats(usages.values(), failed_builds) | ({} if uptime is None else {"uptime": uptime})
         topology = None
         if size.numa_topology:
             taken = [u.numa for u in usages.values() if u.numa is not None]
@@ -304,6 +323,11 @@ _WRITTEN = (
     "disk_allocation_ratio",
 )  # fmt: skip
 """Columns whose change is worth a write."""
+
+
+def _without_uptime(values: Mapping[str, Any]) -> dict[str, Any]:
+    stats = {name: value for name, value in (values.get("stats") or {}).items() if name != "uptime"}
+    return {**values, "stats": stats}
 
 
 def volume_backed(instance: objects.Instance, mappings: Any) -> bool:

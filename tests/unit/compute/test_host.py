@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.guests import spec
 from tests.unit.compute.world import World, wait_for
 
-from kilonova.compute import provider, recovery, usage
+from kilonova.compute import provider, recovery, resources, usage
 from kilonova.contract import context, exceptions, objects
 from kilonova.virt.driver import Inventory, NodeResources
 from kilonova.virt.fake.driver import FakeDriver, SmallFakeDriver
@@ -60,6 +60,29 @@ def test_nothing_is_written_that_did_not_change(world: World) -> None:
     host.agent.tracker.audit(context.admin())
     assert requests == []
     assert (offered(world).generation, node(world).updated_at) == before
+
+
+def test_the_uptime_is_recorded_for_lists(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes all the time: alone, it is written every ten minutes."""
+    told = ["up 1 day"]
+    monkeypatch.setattr(FakeDriver, "uptime", lambda driver: told[0])
+    host = world.host()
+    assert node(world).stats["uptime"] == "up 1 day"
+    told[0] = "up 2 days"
+    host.agent.tracker.audit(context.admin())
+    assert node(world).stats["uptime"] == "up 1 day"
+    host.agent.tracker.nodes["h1"].written_at -= resources.UPTIME_AGE
+    host.agent.tracker.audit(context.admin())
+    assert node(world).stats["uptime"] == "up 2 days"
+
+
+def test_a_host_without_uptime_records_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(driver: FakeDriver) -> str:
+        raise NotImplementedError
+
+    monkeypatch.setattr(FakeDriver, "uptime", unknown)
+    world.host()
+    assert "uptime" not in node(world).stats
 
 
 def test_what_somebody_else_changed_in_placement_is_respected(world: World) -> None:

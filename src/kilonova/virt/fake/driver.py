@@ -49,7 +49,15 @@ CAPABILITIES = {
     "supports_virtio_fs": True,
 }
 VERSION = 1_000_000
-CPU_INFO = json.dumps({"arch": "x86_64", "model": "Nehalem", "vendor": "Intel", "features": [], "topology": {}})
+CPU_INFO = json.dumps(
+    {
+        "arch": "x86_64",
+        "model": "Nehalem",
+        "vendor": "Intel",
+        "features": ["pge", "clflush"],
+        "topology": {"cores": 1, "threads": 1, "sockets": 4},
+    }
+)
 
 
 class FakeDriver(driver.Driver):
