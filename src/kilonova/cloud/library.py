@@ -66,7 +66,12 @@ class Surroundings:
         place = dataclasses.replace(self.site, peer=peer)
         if peer is not None and not self.site.bus:
             raise ValueError("the peer's services need a bus between them: use profile full")
-        service = (Peer if peer else Compute)(place, self.cloud.supervisor)
+        with self.running((Peer if peer else Compute)(place, self.cloud.supervisor), keep) as started:
+            yield started
+
+    @contextlib.contextmanager
+    def running(self, service: Compute, keep: bool = False) -> Iterator[Running]:
+        """That compute service on fresh databases, or on those that it had with `keep`; ended afterwards."""
         if not keep:
             self.forget_compute(service)
         try:
@@ -77,7 +82,7 @@ class Surroundings:
                 dataclasses.replace(step, needs=tuple(need for need in step.needs if need in names)) for step in plan
             ]
             steps.run(own)
-            yield self.described(place, service)
+            yield self.described(service.site, service)
         finally:
             for daemon in reversed(service.daemons()):
                 self.cloud.supervisor.stop(daemon.name)
