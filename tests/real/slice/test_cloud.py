@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.real.clouds import Started
 
+from kilonova.cloud.commands import ok
 from kilonova.cloud.first_server import FirstServer
 from kilonova.cloud.rest import poll
 from kilonova.cloud.services.libvirt import Libvirt
@@ -78,6 +79,37 @@ def test_a_life_by_the_command_line_client(started: Started) -> None:
     assert "second" not in started.openstack("server", "list", "-f", "value")
 
 
+def test_a_server_on_volumes(started: Started) -> None:
+    """Its root disk is a volume made of the image; an empty one goes when it goes."""
+    if not started.site.settings.volumes:
+        pytest.skip("the cloud has no volumes")
+    empty = "source_type=blank,destination_type=volume,volume_size=1,delete_on_termination=true,boot_index=-1"
+    wanted = ["--flavor", "c1.tiny", "--image", "guest", "--boot-from-volume", "1", "--block-device", empty]
+    key = ["--key-name", "cloud"] if started.real else []
+    started.openstack("server", "create", *wanted, *key, "--network", "private", "--wait", "onvolumes")
+    shown = show(started, "onvolumes")
+    assert shown["status"] == "ACTIVE"
+    kept, going = sorted(shown["volumes_attached"], key=lambda one: bool(one["delete_on_termination"]))
+    assert volumes(started) == {kept["id"]: "in-use", going["id"]: "in-use"}
+    if started.real:
+        first = FirstServer(started.site)
+        address = shown["addresses"]["private"][0]
+        poll("ssh does not answer", lambda: ok(first.ssh(address, "true"), timeout=30), 120, 1)
+        look = "cat /sys/block/vda/serial; echo; cat /sys/block/vdb/serial; echo; df / | grep -o /dev/vda2"
+        done = subprocess.run(first.ssh(address, look), capture_output=True, text=True, timeout=60)
+        # virtio shows the first 20 characters of a serial number.
+        assert done.stdout.split() == [kept["id"][:20], going["id"][:20], "/dev/vda2"]
+    started.openstack("server", "delete", "--wait", "onvolumes")
+    poll("volumes after the server", lambda: volumes(started) == {kept["id"]: "available"}, 60)
+    started.openstack("volume", "delete", kept["id"])
+    assert json.loads(started.openstack("volume", "attachment", "list", "-f", "json")) == []
+
+
+def volumes(cloud: Started) -> dict[str, str]:
+    """Status by id."""
+    return {one["ID"]: one["Status"] for one in json.loads(cloud.openstack("volume", "list", "-f", "json"))}
+
+
 def test_nothing_is_left_of_a_deleted_server(started: Started) -> None:
     """Ports and allocations are those of the first server alone."""
     first = show(started, "first")["id"]
@@ -112,6 +144,10 @@ def test_zz_down_stops_all_and_up_brings_it_back(started: Started) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert started.cloud.supervisor.names() == []
     assert processes_naming(started.root) == []
+    if started.real:
+        said = [file.read_text(errors="replace") for file in started.site.data.glob("compute/instances/*/console.log")]
+        assert len(said) == 1
+        assert "Power down" in said[0].splitlines()[-1]
     begin = time.monotonic()
     done = started.cli("up")
     took = time.monotonic() - begin
