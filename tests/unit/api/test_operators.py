@@ -100,6 +100,17 @@ def test_a_service_is_taken_out_of_use_and_back(world: Any, host: Any) -> None:
     assert (down["state"], down["forced_down"]) == ("down", True)
 
 
+def test_a_service_is_taken_out_of_use_although_its_host_cannot_tell_placement(world: Any, host: Any) -> None:
+    class Broken(dict[str, Any]):
+        def get(self, *_: Any) -> Any:
+            raise RuntimeError("Placement is away")
+
+    host.answers = Broken()
+    path = f"/os-services/{seeds.service(world)['uuid']}"
+    assert admin(world, "PUT", path, {"status": "disabled"}).json["service"]["status"] == "disabled"
+    assert admin(world, "GET", "/os-services").json["services"][0]["status"] == "disabled"
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"disabled_reason": "x"}, {"status": "enabled", "disabled_reason": "x"}, {"status": "off"}, {"x": 1}]
 )

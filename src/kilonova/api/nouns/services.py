@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ from kilonova.db.objects import aggregate as aggregate_objects
 from kilonova.db.objects import migration as migrations
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request, conflict, not_found
-from kilonova.wire.rpc.errors import RPC_LOST
 
+LOG = logging.getLogger(__name__)
 BY_UUID_SINCE: Final = 53
 PARTIAL_SINCE: Final = 69
 
@@ -180,9 +181,9 @@ def _tell_host(call: Call[Services], cell: Cell, host: str, *, enabled: bool) ->
         return
     try:
         call.services.compute(cell).set_host_enabled(call.context, host=host, enabled=enabled)
-    except (NotImplementedError, *RPC_LOST):
+    except Exception:
         # The record is what counts; the host reads it at its next look at its resources.
-        return
+        LOG.exception("host %s could not tell Placement whether it may be used", host)
 
 
 def _act(call: Call[Services], action: str) -> dict[str, Any]:
