@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
 
-from kilonova.db.api import aggregates, instance_groups, request_specs
+from kilonova.base import ids
+from kilonova.db.api import aggregates, build_requests, instance_groups, request_specs
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cells
 
@@ -36,6 +37,14 @@ def five(world: Any) -> list[str]:
         )
         for number, name in enumerate("abcde")
     ]
+
+
+def test_a_pattern_that_is_none_is_refused_while_servers_are_only_asked_for(world: Any) -> None:
+    asked = {"nova_object.data": {"display_name": "a", "vm_state": "building"}}
+    values = {"instance_uuid": ids.new_uuid(), "project_id": seeds.PROJECT, "instance": json.dumps(asked)}
+    world.cells.api.run(build_requests.build_request_create, values)
+    assert names(world.get("/servers?name=a")) == ["a"]
+    assert world.get("/servers?name=[").status_code == 400
 
 
 def test_servers_of_all_cells_come_newest_first(world: Any, five: list[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import heapq
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +17,7 @@ from kilonova.api.servers import find, reading
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.db.api import build_requests, instance_mappings
-from kilonova.db.cell import instance_parts, instances
+from kilonova.db.cell import instance_filters, instance_parts, instances
 from kilonova.db.cells import Cell, CellDown
 from kilonova.db.outcomes import InvalidFilterError, InvalidSortKeyError
 from kilonova.wire.http.call import Call
@@ -56,7 +55,10 @@ def servers(call: Call[Services], query: Query) -> Listed:
     if query.page.limit == 0:
         return Listed()
     marker = query.page.marker
-    requested, marker = _requested(call, query, marker)
+    try:
+        requested, marker = _requested(call, query, marker)
+    except InvalidFilterError as error:
+        raise bad_request(str(error)) from None
     rest = query.page.limit - len(requested)
     if rest <= 0:
         return Listed(requested[: query.page.limit])
@@ -101,7 +103,7 @@ def _passes(record: Record, name: str, wanted: Any) -> bool:
     value = record.get(name)
     if name in _EXACT:
         return value in wanted if isinstance(wanted, (list, tuple, set)) else value == wanted
-    return value is not None and re.search(str(wanted), str(value)) is not None
+    return value is not None and instance_filters.matcher(name, wanted).search(str(value)) is not None
 
 
 _TAG_TESTS: Final = {

@@ -71,9 +71,36 @@ def any_of(column: sa.ColumnElement[Any], value: Any) -> Condition:
 def matcher(name: str, pattern: Any) -> re.Pattern[str]:
     """The compiled pattern of a filter. Raises InvalidFilterError."""
     try:
-        return re.compile(str(pattern))
+        compiled = re.compile(str(pattern))
     except re.error as exc:
         raise InvalidFilterError(f"{name}: {exc}") from exc
+    if _may_take_for_ever(compiled.pattern):
+        raise InvalidFilterError(f"{name}: a pattern of repetitions within repetitions takes too long")
+    return compiled
+
+
+_MOST_REPETITIONS = 4
+_PIECES = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[(|)*+]|\{[0-9,]+\}", re.DOTALL)
+"""What of a pattern decides how long it can take; escaped characters and sets are passed over as wholes."""
+
+
+def _may_take_for_ever(pattern: str) -> bool:
+    """Whether matching can try more ways than anybody waits for: alternatives or repetitions that are repeated, or many
+    repetitions. Python's matcher would try them all, and hold up every thread of the process meanwhile."""
+    repetitions, manifold = 0, [False]
+    for piece in _PIECES.finditer(pattern):
+        kind = piece[0][0]
+        if kind == "(":
+            manifold.append(False)
+        elif kind == ")" and len(manifold) > 1:
+            inner = manifold.pop()
+            if inner and pattern[piece.end() : piece.end() + 1] in tuple("*+{"):
+                return True
+            manifold[-1] |= inner
+        elif kind in "*+{|":
+            manifold[-1] = True
+            repetitions += kind != "|"
+    return repetitions > _MOST_REPETITIONS
 
 
 def _on_column(name: str, value: Any, dialect: str) -> Condition:
