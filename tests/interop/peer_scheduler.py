@@ -39,7 +39,7 @@ def host_state(row):
     node.updated_at = datetime.now(UTC)
     service = dict(row["service"])
     for name in ("last_seen_up", "created_at"):
-        service[name] = datetime.fromisoformat(service[name])
+        service[name] = datetime.now(UTC).replace(tzinfo=None)
     state.update(node, service, [Aggregate(each) for each in row["aggregates"]], {})
     state.instances = {uuid: objects.Instance(uuid=uuid) for uuid in row["instances"]}
     state.cpu_info = json.loads(row["cpu_info"]) if row["parsed_cpu_info"] else row["cpu_info"]

@@ -44,7 +44,7 @@ def test_the_same_is_chosen():
         input=json.dumps(cases),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     different = [

@@ -31,7 +31,7 @@ PEER = os.environ.get("PEER_PYTHON")
 if not PEER:
     pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 
 SCRIPT = pathlib.Path(__file__).with_name("peer_databases.py")
 
@@ -39,7 +39,7 @@ __all__ = ["database_server", "templates"]
 
 
 def peer(*words: str) -> Any:
-    done = subprocess.run([str(PEER), str(SCRIPT), *words], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([str(PEER), str(SCRIPT), *words], capture_output=True, text=True, timeout=900)
     answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     assert answers, done.stdout + done.stderr
     return json.loads(answers[0].removeprefix("ANSWER "))

@@ -170,7 +170,7 @@ def peer(tmp_path_factory):
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=900,
         env={**os.environ, "PYTHONPATH": str(modules)},
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -97,7 +97,7 @@ def test_a_peers_compute_on_our_conductor(api_db: Database, cell_db: Database) -
     request_id = ids.new_request_id()
     uuid = server(cell_db, request_id)
     arguments = [str(PEER), SCRIPT, str(BROKER), conf.control_exchange, uuid, ids.new_uuid(), request_id]
-    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=150)
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=900)
     conductor.stop()
     conductor.wait(5)
     bus.close()

@@ -64,7 +64,7 @@ def test_the_peer_calls_our_host(bus: Bus) -> None:
 
     server = bus.serve("compute", "our-host", [Host()])
     server.start()
-    ran = subprocess.run(peer(bus, "call"), capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(peer(bus, "call"), capture_output=True, text=True, timeout=900)
     assert ran.returncode == 0, ran.stderr
     answers = json.loads(ran.stdout)
     assert answers["output"] == f"peer-user {UUID} 5"

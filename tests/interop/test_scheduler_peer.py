@@ -165,7 +165,7 @@ def asked() -> dict[str, Any]:
         input=json.dumps(question, default=str),
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

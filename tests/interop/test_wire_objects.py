@@ -134,7 +134,7 @@ def peer() -> Iterator[Echo]:
 
         yield send
         echo.stdin.close()
-        echo.wait(10)
+        echo.wait(60)
 
 
 @pytest.mark.parametrize("name", objects.names())
