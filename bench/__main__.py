@@ -13,8 +13,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 
-from bench import measure, report
+from bench import measure, report, start, work
 from bench.side import Side
 from kilonova.cloud import library, site
 
@@ -33,15 +34,20 @@ def peer_environment(given: pathlib.Path | None) -> pathlib.Path:
     return folder
 
 
-def _side(name: str, running: library.Running) -> Side:
+def _side(name: str, running: library.Running, started_in: Mapping[str, float]) -> Side:
     return Side(
         name=name,
         compute_url=running.compute_url,
         api_database=running.api_database,
         cell_database=running.cell_database,
         pids=running.pids,
-        started_in=running.started_in,
+        started_in=started_in,
     )
+
+
+def _sources(lab: library.Surroundings, running: library.Running) -> work.Sources:
+    logs = {name: lab.site.access_log(name) for name in work.REQUESTED}
+    return work.Sources(logs, lab.pids(), running.api_database)
 
 
 def _request(lab: library.Surroundings) -> measure.Request:
@@ -61,15 +67,25 @@ def main() -> int:
     options = parser.parse_args()
     peer = peer_environment(options.peer)
     figures: dict[str, report.Figures] = {}
+    per_build: dict[str, report.Figures] = {}
     with tempfile.TemporaryDirectory(prefix="kilonova-bench-") as folder:
         root = pathlib.Path(folder) / "state"
-        with library.surroundings(root, profile="full", computes=2, port_offset=options.port_offset) as lab:
+        place = {"profile": "full", "computes": 2, "port_offset": options.port_offset, "access_logs": True}
+        with library.surroundings(root, **place) as lab:
             for name, environment in (("peer", peer), ("kilonova", None)):
                 with lab.compute(peer=environment) as running:
-                    token = lab.rest("demo", "demo").token
-                    figures[name] = measure.run(_side(name, running), token, _request(lab), count=options.servers)
+                    started_in = start.seconds(running)
+                    running = lab.described(running.site, running.service)
+                    figures[name], per_build[name] = measure.run(
+                        _side(name, running, started_in),
+                        _sources(lab, running),
+                        lab.rest("demo", "demo").token,
+                        _request(lab),
+                        count=options.servers,
+                    )
     report.show(figures["kilonova"], figures["peer"])
-    report.write(options.out, figures["kilonova"], figures["peer"])
+    report.show_work(per_build["kilonova"], per_build["peer"])
+    report.write(options.out, figures, per_build)
     return 0
 
 

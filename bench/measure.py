@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench import seed
+from bench import seed, work
 from bench.side import Compute, Side, memory_mib
 
 BUILD_DEADLINE = 600
@@ -72,28 +72,44 @@ def wait_gone(compute: Compute, servers: list[str]) -> None:
         time.sleep(0.5)
 
 
-def builds(compute: Compute, request: Request, count: int, parallel: int = 8) -> tuple[float, float]:
-    """Build `count` servers: (median ms until a POST is accepted, seconds from the first POST to all ACTIVE)."""
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """`accept_ms`: median until a POST is accepted; `seconds`: from the first POST to all ACTIVE; `work`: per build."""
+
+    accept_ms: float
+    seconds: float
+    work: Mapping[str, float]
+
+
+def builds(compute: Compute, sources: work.Sources, request: Request, count: int, parallel: int = 8) -> Built:
+    """Build `count` servers, and delete them."""
 
     def create(n: int) -> tuple[str, float]:
         began = time.perf_counter()
         server = compute.post("/servers", request.body(f"bench-{n}"))["server"]["id"]
         return server, (time.perf_counter() - began) * 1000
 
+    before = work.read(sources)
     began = time.perf_counter()
     with ThreadPoolExecutor(parallel) as pool:
         made = list(pool.map(create, range(count)))
     servers = [server for server, _ in made]
     wait_built(compute, servers)
     took = time.perf_counter() - began
+    done = work.since(sources, before, count)
     for server in servers:
         compute.delete(f"/servers/{server}")
     wait_gone(compute, servers)
-    return statistics.median(ms for _, ms in made), took
+    return Built(statistics.median(ms for _, ms in made), took, done)
 
 
-def run(side: Side, token: str, request: Request, *, page: int = 1000, count: int = 100) -> dict[str, float]:
-    """All figures of one side, by name. Times in ms or s as the name says, memory in MiB."""
+def run(
+    side: Side, sources: work.Sources, token: str, request: Request, *, page: int = 1000, count: int = 100
+) -> tuple[dict[str, float], Mapping[str, float]]:
+    """All figures of one side, by name, and the work per build (see `work.since`) of the biggest build.
+
+    Times in ms or s as the name says, memory in MiB.
+    """
     compute = Compute(side, token)
     figures = {f"start_s.{name}": seconds for name, seconds in side.started_in.items()}
     model = compute.post("/servers", request.body("model"))["server"]["id"]
@@ -121,8 +137,8 @@ def run(side: Side, token: str, request: Request, *, page: int = 1000, count: in
     # The quota of servers is as large as the biggest build.
     compute.delete(f"/servers/{model}")
     wait_gone(compute, [model])
-    _, one = builds(compute, request, 1)
-    many_accept, many = builds(compute, request, count)
-    figures |= {"build_1_s": one, f"build_{count}_s": many, f"post_under_{count}_ms": many_accept}
+    one = builds(compute, sources, request, 1)
+    many = builds(compute, sources, request, count)
+    figures |= {"build_1_s": one.seconds, f"build_{count}_s": many.seconds, f"post_under_{count}_ms": many.accept_ms}
     memory = {f"pss_mib.{name}": memory_mib(pid) for name, pid in side.pids.items()}
-    return figures | memory | {"pss_mib.total": sum(memory.values())}
+    return figures | memory | {"pss_mib.total": sum(memory.values())}, many.work

@@ -11,6 +11,9 @@ from rich.table import Table
 
 Figures = Mapping[str, float]
 
+SELDOM = 0.05
+"""Kinds of work that less than every twentieth build causes are not shown."""
+
 
 def ratios(ours: Figures, peers: Figures) -> dict[str, float]:
     """How many times more the peer takes, for every figure that both have."""
@@ -18,7 +21,18 @@ def ratios(ours: Figures, peers: Figures) -> dict[str, float]:
 
 
 def show(ours: Figures, peers: Figures) -> None:
-    table = Table(title="kilonova beside the peer")
+    _table("kilonova beside the peer", ours, peers)
+
+
+def show_work(ours: Figures, peers: Figures) -> None:
+    """The profile that explains the times: what one build asks of everything around it."""
+    seen = {name for side in (ours, peers) for name, amount in side.items() if amount >= SELDOM}
+    kept = [{name: side.get(name, 0.0) for name in seen} for side in (ours, peers)]
+    _table("work per build", *kept)
+
+
+def _table(title: str, ours: Figures, peers: Figures) -> None:
+    table = Table(title=title)
     for column in ("figure", "peer", "kilonova", "peer / kilonova"):
         table.add_column(column, justify="left" if column == "figure" else "right")
     times = ratios(ours, peers)
@@ -28,13 +42,13 @@ def show(ours: Figures, peers: Figures) -> None:
     Console().print(table)
 
 
-def write(out: pathlib.Path, ours: Figures, peers: Figures) -> None:
-    """`bench.json` and `bench.png` in the folder `out`."""
+def write(out: pathlib.Path, figures: Mapping[str, Figures], per_build: Mapping[str, Figures]) -> None:
+    """`bench.json` and `bench.png` in the folder `out`; both mappings have `kilonova` and `peer`."""
     out.mkdir(parents=True, exist_ok=True)
-    times = ratios(ours, peers)
-    (out / "bench.json").write_text(
-        json.dumps({"peer": peers, "kilonova": ours, "ratios": times}, indent=2, sort_keys=True)
-    )
+    times = ratios(figures["kilonova"], figures["peer"])
+    work = {**per_build, "ratios": ratios(per_build["kilonova"], per_build["peer"])}
+    text = json.dumps({**figures, "ratios": times, "work_per_build": work}, indent=2, sort_keys=True)
+    (out / "bench.json").write_text(text)
     _plot(out / "bench.png", {k: v for k, v in times.items() if "." not in k or k.endswith(".total")})
 
 

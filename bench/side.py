@@ -69,7 +69,8 @@ def _children() -> dict[int, list[int]]:
     return found
 
 
-def _tree(pid: int) -> list[int]:
+def tree(pid: int) -> list[int]:
+    """A process and its descendants."""
     children = _children()
     pids, queue = [], [pid]
     while queue:
@@ -82,7 +83,7 @@ def _tree(pid: int) -> list[int]:
 def memory_mib(pid: int) -> float:
     """Proportional set size of a process and all its children, in MiB."""
     total = 0
-    for one in _tree(pid):
+    for one in tree(pid):
         try:
             rollup = pathlib.Path(f"/proc/{one}/smaps_rollup").read_text()
         except OSError:

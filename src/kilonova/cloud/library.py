@@ -54,6 +54,11 @@ class Surroundings:
         self.cloud = cloud
         self.site = cloud.site
 
+    def pids(self) -> dict[str, int]:
+        """First process of each daemon that runs, by name."""
+        supervisor = self.cloud.supervisor
+        return {name: pid for name in supervisor.names() if (pid := supervisor.pid(name))}
+
     def rest(self, user: str = "admin", project: str = "admin") -> Rest:
         """A client with a token."""
         client = Rest(self.site, user, project)
@@ -154,6 +159,7 @@ def surroundings(
     volumes: bool = False,
     computes: int = 1,
     port_offset: int = 10000,
+    access_logs: bool = False,
     keep: bool = False,
 ) -> Iterator[Surroundings]:
     """Keystone, Glance, Placement and Neutron, and Cinder with `volumes`, for as long as the block lasts.
@@ -170,6 +176,7 @@ def surroundings(
             computes=computes,
             port_offset=port_offset,
             first_server=False,
+            access_logs=access_logs,
             number=addresses.free_number() if network == "ovn" else 0,
         )
         place = site.create(root, settings)

@@ -61,6 +61,8 @@ class Settings:
     port_offset: int = 0
     first_server: bool = True
     password: str = "secret"  # noqa: S105  a cloud that listens on the loopback only
+    access_logs: bool = False
+    """Whether the WSGI services write a line for every request, for whoever counts them."""
     number: int = 0
     """Keeps clouds on one machine apart: bridge names and guest networks derive from it."""
 
@@ -127,6 +129,10 @@ class Site:
         if not self.bus:
             return "fake://"
         return f"rabbit://cloud:{self.settings.password}@{LOOPBACK}:{self.ports['rabbitmq']}/{vhost}"
+
+    def access_log(self, name: str) -> Path:
+        """Where a WSGI service writes its requests: method, URI, status, milliseconds."""
+        return self.log / f"{name}.access"
 
     def prepare(self) -> None:
         """Make the folders and remember settings and ports."""

@@ -50,11 +50,13 @@ def daemon(
         "worker-reload-mercy": 3,
         "hook-master-start": "unix_signal:15 gracefully_kill_them_all",
         "listen": 128,
-        "disable-logging": True,
+        "disable-logging": None if site.settings.access_logs else True,
         "log-date": True,
         "procname-prefix-spaced": name,
         "env": [f"{key}={value}" for key, value in (env or {}).items()],
     }
+    if site.settings.access_logs:
+        options |= {"req-logger": f"file:{site.access_log(name)}", "log-format": "%(method) %(uri) %(status) %(msecs)"}
     ini.write(file, {"uwsgi": options})
     return Daemon(
         name,
