@@ -18,11 +18,11 @@ LOG = logging.getLogger(__name__)
 
 
 class Service(Protocol):
-    """A part of a process. `stop` returns within a time of its own that is shorter than the process's."""
+    """A part of a process. `stop` gives running work up to `timeout` seconds to end."""
 
     def start(self) -> None: ...
 
-    def stop(self) -> object: ...
+    def stop(self, timeout: float) -> object: ...
 
 
 def configure(prog: str, argv: Sequence[str] | None = None) -> cfg.ConfigOpts:
@@ -37,6 +37,7 @@ def configure(prog: str, argv: Sequence[str] | None = None) -> cfg.ConfigOpts:
 def run(conf: cfg.ConfigOpts, services: Sequence[Service], closing: Sequence[Callable[[], object]] = ()) -> int:
     """Start the services in order, wait for SIGTERM or SIGINT, stop them in reverse order, then close.
 
+    Together they have [DEFAULT] graceful_shutdown_timeout seconds to stop; a second signal ends the process at once.
     A service that fails to start ends the process, after those already started.
     """
     shutdown = Shutdown(conf.graceful_shutdown_timeout)
@@ -54,7 +55,7 @@ def run(conf: cfg.ConfigOpts, services: Sequence[Service], closing: Sequence[Cal
         LOG.info("ready")
         shutdown.wait()
     for service in reversed(started):
-        shutdown.on(Phase.DRAIN, type(service).__module__, lambda left, one=service: one.stop())  # type: ignore[misc]
+        shutdown.on(Phase.DRAIN, type(service).__module__, lambda left, one=service: one.stop(left))  # type: ignore[misc]
     for close in closing:
         shutdown.on(Phase.CLOSE, getattr(close, "__qualname__", "close"), lambda left, one=close: one())  # type: ignore[misc]
     shutdown.run()

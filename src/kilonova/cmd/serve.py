@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+from kilonova.base import clock
 from kilonova.cmd import assembly, process
 
 
@@ -21,12 +22,13 @@ class Whole:
                     service.start()
                     self._running.append(service)
         except BaseException:
-            self.stop()
+            self.stop(self._parts.conf.graceful_shutdown_timeout)
             raise
 
-    def stop(self) -> None:
+    def stop(self, timeout: float) -> None:
+        end = clock.monotonic() + timeout
         while self._running:
-            self._running.pop().stop()
+            self._running.pop().stop(max(0.0, end - clock.monotonic()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

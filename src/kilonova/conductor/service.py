@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
-from kilonova.base import ids
+from kilonova.base import clock, ids
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
@@ -97,10 +97,11 @@ class Service:
 
     def stop(self, timeout: float = 30.0) -> None:
         """Take nothing new, let present steps end, hand the flows back."""
+        end = clock.monotonic() + timeout
         self._server.stop()
         self.dispatcher.stop(timeout)
         self._heartbeat.stop()
-        self._server.wait()
+        self._server.wait(max(1.0, end - clock.monotonic()))
         self._stopped.set()
         LOG.info("conductor %s stopped", self.host)
 

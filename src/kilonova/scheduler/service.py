@@ -109,10 +109,11 @@ class Service:
             self._timers.start()
         self._server.start()
 
-    def stop(self) -> None:
-        """No new request is taken; those in progress end."""
+    def stop(self, timeout: float = 30.0) -> None:
+        """No new request is taken; those in progress have `timeout` seconds to end."""
         self._timers.stop()
         self._server.stop()
+        self._server.wait(timeout)
         self._heartbeat.stop()
 
     def wait(self) -> None:

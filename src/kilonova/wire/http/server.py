@@ -38,11 +38,12 @@ class Service:
         self._thread = threading.Thread(target=self._server.serve, name="wsgi-accept", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Take no new requests, let running ones finish within the server's shutdown timeout."""
+    def stop(self, timeout: float = 30.0) -> None:
+        """Take no new requests, give running ones `timeout` seconds to finish."""
+        self._server.shutdown_timeout = timeout
         self._server.stop()
         if self._thread is not None:
-            self._thread.join(self._server.shutdown_timeout + 5)
+            self._thread.join(timeout + 5)
 
     def wait(self) -> None:
         """Return when the server has stopped."""
@@ -58,7 +59,6 @@ def serve(
     *,
     certificate: str | None = None,
     key: str | None = None,
-    shutdown_seconds: int = 30,
 ) -> Service:
     """A `Service`, not yet started, that answers on ``host:port`` with ``threads`` requests at a time."""
     server = _Server(
@@ -66,7 +66,6 @@ def serve(
         app,
         numthreads=threads,
         request_queue_size=_BACKLOG,
-        shutdown_timeout=shutdown_seconds,
         server_name=host,
         timeout=60,
     )
