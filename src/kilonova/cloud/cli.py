@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -58,17 +59,24 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     given = parser().parse_args(argv)
     given.state = given.state.absolute()
-    command: Callable[[argparse.Namespace], int] = given.run
+    work: Callable[[argparse.Namespace], int] = given.run
     try:
-        return command(given)
+        return work(given)
     except CloudError as error:
-        ERR.print(f"[bold red]failed:[/bold red] {escape(str(error))}")
+        ERR.print(f"[bold red]failed:[/bold red] {escape(str(error))}", soft_wrap=True)
         if error.log is not None:
-            ERR.print(f"the log to read: [bold]{error.log}[/bold]")
+            ERR.print(f"the log to read: [bold]{error.log}[/bold]", soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        ERR.print("interrupted; `kilonova cloud up` goes on from here, `kilonova cloud down` stops what runs")
+        up, down = command(given.state, "up"), command(given.state, "down")
+        ERR.print(f"interrupted; `{up}` goes on from here, `{down}` stops what runs", soft_wrap=True)
         return 130
+
+
+def command(state: Path, *words: str) -> str:
+    """What to type for a command about the cloud in that folder."""
+    where = [] if state == site.default_state() else ["--state", str(state)]
+    return shlex.join([str(Path(sys.executable).parent / "kilonova"), "cloud", *words, *where])
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
@@ -110,7 +118,7 @@ def up_command(given: argparse.Namespace) -> int:
     if place is not None and (differing := conflicts(given, place.settings)):
         raise CloudError(
             f"the cloud in {given.state} was set up without {', '.join(differing)}; "
-            "remove it by `kilonova cloud down --wipe`, or give another --state"
+            f"remove it by `{command(given.state, 'down', '--wipe')}`, or give another --state"
         )
     place = place or site.create(given.state, settings_of(given))
     if place.settings.driver == "libvirt" and os.getuid() != 0:
@@ -153,7 +161,8 @@ Use it (every password is [bold]{place.settings.password}[/bold]):
   {client} server list
   {client} server create --flavor c1.tiny --image guest --network private --wait another
   {client} console log show another
-Administrator: OS_CLOUD=admin. Logs: {place.log}. Stop: kilonova cloud down.""",
+Administrator: OS_CLOUD=admin. Logs: {place.log}.
+Stop: {command(root, "down")}""",
         soft_wrap=True,
     )
 

@@ -158,9 +158,8 @@ def load(root: Path) -> Site | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise CloudError(
-            f"{root / 'cloud.json'} is damaged ({error}); `kilonova cloud down --wipe` starts afresh"
-        ) from error
+        way_out = f"end what runs (its pids are in {root / 'run'}) and remove {root}"
+        raise CloudError(f"{root / 'cloud.json'} is damaged ({error}); {way_out}") from error
     return Site(root, Settings(**kept["settings"]), kept["ports"], developer_peer())
 
 

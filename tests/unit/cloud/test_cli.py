@@ -23,6 +23,19 @@ def test_another_shape_than_the_one_set_up_is_refused(make_site: Callable[..., S
     assert cli.conflicts(cli.parser().parse_args(["up"]), Settings(profile="full")) == []
 
 
+def test_hints_can_be_typed(
+    make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = make_site(driver="fake", network="bind-all")
+    cli.next_steps(place)
+    assert f"kilonova cloud down --state {place.root}\n" in capsys.readouterr().out
+    monkeypatch.setattr(cli.site, "default_state", lambda: place.root)
+    cli.next_steps(place)
+    assert "kilonova cloud down\n" in capsys.readouterr().out
+    assert cli.main(["up", "--state", str(place.root), "--profile", "full"]) == 1
+    assert "kilonova cloud down --wipe`" in capsys.readouterr().err
+
+
 def test_logs_of_a_service(make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str]) -> None:
     place = make_site()
     (place.log / "glance.log").write_text("one\n[two]\nthree\n")
