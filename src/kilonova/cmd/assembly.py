@@ -98,6 +98,7 @@ def metadata_server(parts: Parts) -> Service:
 def scheduler(parts: Parts) -> Service:
     from kilonova.scheduler.service import Service
 
+    parts.cells.wait()
     return Service(parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host)
 
 
@@ -106,6 +107,7 @@ def conductor(parts: Parts, alone: bool = True) -> list[Service]:
     from kilonova.conductor import service
     from kilonova.reconcile.control import loops
 
+    parts.cells.wait()
     on_lapse = service.die if alone else service.fence
     made = service.Service(
         parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse, recheck=_recheck(parts)

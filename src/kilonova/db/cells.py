@@ -156,6 +156,11 @@ class Cells:
         except _LOST as exc:
             return _down(cell.uuid, exc)
 
+    def wait(self) -> None:
+        """Until the databases that the configuration names answer, as patiently as it says. Raises OperationalError."""
+        for database in filter(None, (self._api, self._own)):
+            database.wait()
+
     def dispose(self) -> None:
         """Close every pooled connection."""
         for database in {*self._databases.values(), *filter(None, [self._api])}:

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova import conf as configuration
+from kilonova.cmd import assembly
 from kilonova.db import templates
 from kilonova.db.api import cell_mappings, instance_mappings
 from kilonova.db.cells import (
@@ -72,6 +73,42 @@ def test_cell_that_is_down_does_not_hide_the_others(cells: Cells) -> None:
     answers = cells.scatter(answer, [cells.cell(CELL0_UUID), cells.cell(TWO)], timeout=20)
     assert answers[CELL0_UUID] == CELL0_UUID
     assert isinstance(answers[TWO], CellDown)
+
+
+def test_databases_are_waited_for_as_configured() -> None:
+    conf = configuration.new()
+    conf([], default_config_files=[])
+    seen: list[str] = []
+    for group, tries in (("database", 1), ("api_database", 2)):
+        conf.set_override("connection", f"mysql+pymysql://u:p@127.0.0.1:1/{group}", group)
+        conf.set_override("max_retries", tries, group)
+        conf.set_override("retry_interval", 0, group)
+    cells = Cells(conf)
+    for database in (cells.own, cells.api):
+        sa.event.listen(database.engine, "do_connect", lambda *_, name=database.url.database: seen.append(name))
+    with pytest.raises(sa.exc.OperationalError):
+        cells.wait()
+    assert seen == ["api_database"] * 3
+    conf.clear_override("connection", "api_database")
+    cells = Cells(conf)
+    sa.event.listen(cells.own.engine, "do_connect", lambda *_: seen.append("own"))
+    with pytest.raises(sa.exc.OperationalError):
+        cells.wait()
+    assert seen[3:] == ["own"] * 2
+
+
+def test_schedulers_and_conductors_wait_for_their_databases(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(Exception):
+        pass
+
+    def wait() -> None:
+        raise Away
+
+    parts = assembly.Parts(cells._conf)
+    monkeypatch.setattr(parts.cells, "wait", wait)
+    for make in (assembly.scheduler, assembly.conductor):
+        with pytest.raises(Away):
+            make(parts)
 
 
 def test_a_cell_that_hangs_takes_no_thread_from_the_others(cells: Cells) -> None:
