@@ -9,6 +9,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.objects import fault as faults
 from kilonova.flow.plan import DeadlineExceeded
+from kilonova.wire.rpc.errors import RpcRemoteError
 
 Failure = dict[str, Any]
 """{"class", "message", "code", "details"}: what flows keep under `failure`."""
@@ -18,9 +19,10 @@ _OWN_WORDS = (exceptions.NovaException, DeadlineExceeded)
 
 def describe(exc: BaseException) -> Failure:
     """What is kept of an exception: our own messages are for users, of others only the class is."""
-    message = str(exc) if isinstance(exc, _OWN_WORDS) else type(exc).__name__
+    kind = exc.kind if isinstance(exc, RpcRemoteError) else type(exc).__name__
+    message = str(exc) if isinstance(exc, _OWN_WORDS) else kind
     return {
-        "class": type(exc).__name__,
+        "class": kind,
         "message": message,
         "code": getattr(exc, "code", 500),
         "details": _explanation(exc) + "".join(traceback.format_exception(exc)),

@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from kilonova.base.periodic import Periodic
 from kilonova.clients.bundle import Clients
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.cell import host_changes
@@ -52,7 +53,13 @@ class Handlers:
         """
         if spec_obj is None:
             raise exceptions.InvalidInput(reason="callers must send a RequestSpec object (interface 4.3 or newer)")
-        found = self._chooser.select(ctxt, spec_obj, instance_uuids, alternates=return_alternates and return_objects)
+        alternates = return_alternates and return_objects
+        try:
+            found = self._chooser.select(ctxt, spec_obj, instance_uuids, alternates=alternates)
+        except ServiceError as error:
+            # What the other service said is for the log; the reason here is read by the server's user.
+            what = "does not answer" if error.status is None else f"answered with HTTP {error.status}"
+            raise exceptions.NoValidHost(reason=f"The service {error.service} {what}.") from error
         if return_objects:
             return found
         return [{"host": first.service_host, "nodename": first.nodename, "limits": {}} for first, *_ in found]

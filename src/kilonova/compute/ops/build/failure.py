@@ -208,10 +208,11 @@ def give_up(build: Build, verdict: Verdict, errors: list[Exception] | None = Non
     if errors is None:
         clean(build)
     unplace(build)
+    # The reason is there as soon as the state is.
+    agent.store.fault(ctxt, instance.uuid, agent.host, verdict.error, message=verdict.reason)
     instance.vm_state = VM.ERROR
     build.save(None)
     release_allocations(build)
-    agent.store.fault(ctxt, instance.uuid, agent.host, verdict.error, message=verdict.reason)
     raise Explained(verdict.reason) from verdict.error
 
 
