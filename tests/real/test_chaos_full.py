@@ -1,0 +1,164 @@
+"""kill -9 of any process of ours in a cloud of real services: profile full, three cells, several fake hosts.
+
+What the records of three cells, Placement, Neutron and the hosts say afterwards is compared in their own databases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.real import broker, chaos, servers
+
+from kilonova.cloud.daemons import reaped, wait_until
+from kilonova.cloud.library import Running, Surroundings, surroundings
+from kilonova.cloud.rest import poll
+from kilonova.cloud.services.kilonova import Compute
+from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS
+from kilonova.db.cell.tables import INSTANCES
+from kilonova.db.flow_tables import KN_FLOW
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.chaos,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+]
+
+PORT_OFFSET = 11000
+COMPUTES = 4
+KINDS = ["nova-api", "nova-scheduler", "nova-conductor", "nova-conductor-cell1", "nova-compute-fake-1"]
+
+ALLOCATIONS = """
+    SELECT a.consumer_id AS uuid, p.name AS host, a.resource_class_id AS kind, a.used
+    FROM allocations a JOIN resource_providers p ON p.id = a.resource_provider_id
+"""
+AMOUNTS = {0: 1, 1: 192, 2: 1}
+"""Of one server, by Placement's number of the resource class: VCPU, MEMORY_MB, DISK_GB."""
+PORTS = "SELECT device_id FROM ports WHERE device_owner LIKE 'compute:%'"
+
+
+class Tried(Compute):
+    """Our services with the leases, beats and hosts for which the promise is made."""
+
+    def shared(self) -> dict[str, dict[str, Any]]:
+        sections = super().shared()
+        return sections | {
+            "DEFAULT": {**sections["DEFAULT"], **chaos.BEATS},
+            "kilonova": {**chaos.LEASES, **chaos.FAKE},
+        }
+
+
+class Full(chaos.Target):
+    """The cloud's compute service; its processes are those of the supervisor."""
+
+    def __init__(self, lab: Surroundings, running: Running) -> None:
+        self.url = running.compute_url
+        self.service = running.service
+        self.supervisor = running.service.supervisor
+        self.daemons = {daemon.name: daemon for daemon in self.service.daemons()}
+        self.admin = lab.rest("admin", "demo")
+        self.databases = {
+            name: sa.create_engine(
+                url if name.startswith("nova") else lab.site.database(name), isolation_level="AUTOCOMMIT"
+            )
+            for name in ("nova_api", "nova_cell0", "nova_cell1", "nova_cell2", "placement", "neutron")
+            for url in [self.service.database_url(name)]
+        }
+        image = self.admin.get(lab.site.url("glance", "/v2/images?name=guest"))["images"][0]["id"]
+        network = self.admin.get(lab.site.url("neutron", "/v2.0/networks?name=private"))["networks"][0]["id"]
+        self._wish = {"flavorRef": "1", "imageRef": image, "networks": [{"uuid": network}]}
+
+    def kill(self, name: str) -> None:
+        pid = self.supervisor.pid(name)
+        assert pid is not None, f"{name} does not run: {self.supervisor.tail(name)}"
+        os.killpg(pid, signal.SIGKILL)
+        assert wait_until(lambda: reaped(pid), 10)
+
+    def start(self, name: str) -> None:
+        self.supervisor.spawn(self.daemons[name])
+
+    def headers(self) -> Mapping[str, str]:
+        return {"X-Auth-Token": self.admin.token}
+
+    def wish(self) -> Mapping[str, Any]:
+        return self._wish
+
+    def rows(self, database: str, query: Any) -> list[Any]:
+        with self.databases[database].connect() as connection:
+            return list(connection.execute(sa.text(query) if isinstance(query, str) else query))
+
+    def disagreements(self) -> list[str]:
+        columns = (INSTANCES.c.uuid, INSTANCES.c.vm_state, INSTANCES.c.task_state, INSTANCES.c.host)
+        alive = sa.select(*columns).where(INSTANCES.c.deleted == 0)
+        cells = {cell: {row.uuid: row for row in self.rows(cell, alive)} for cell in self.cells}
+        records = {uuid: row for found in cells.values() for uuid, row in found.items()}
+        held: dict[str, dict[str, dict[int, int]]] = {}
+        for row in self.rows("placement", ALLOCATIONS):
+            held.setdefault(row.uuid, {}).setdefault(row.host, {})[row.kind] = row.used
+        found = chaos.differences(records, held, [row.device_id for row in self.rows("neutron", PORTS)])
+        found += [f"{uuid} holds {one}" for uuid, one in held.items() for used in one.values() if used != AMOUNTS]
+        found += ["a server is in two cells"] if len(records) < sum(map(len, cells.values())) else []
+        return found + self.on_the_way(records) + self.guests(records)
+
+    @property
+    def cells(self) -> list[str]:
+        return [name for name in self.databases if name.startswith("nova_cell")]
+
+    def on_the_way(self, records: Mapping[str, Any]) -> list[str]:
+        """What only a server that is being built or deleted may have: a build request, a flow, no cell."""
+        found = [f"{row.uuid} is still {row.task_state}" for row in records.values() if row.task_state]
+        wished = sa.select(BUILD_REQUESTS.c.instance_uuid)
+        found += [f"build request of {row.instance_uuid}" for row in self.rows("nova_api", wished)]
+        mappings = INSTANCE_MAPPINGS.c
+        kept = sa.select(mappings.instance_uuid, mappings.cell_id).where(sa.not_(mappings.queued_for_delete))
+        mapped = {row.instance_uuid: row.cell_id for row in self.rows("nova_api", kept)}
+        found += [f"{uuid} is mapped, record {records.get(uuid)}" for uuid in {*mapped} ^ {*records}]
+        found += [f"{uuid} is mapped to no cell" for uuid, cell in mapped.items() if cell is None]
+        flow = KN_FLOW.c
+        live = sa.select(flow.op, flow.subject_id, flow.state).where(flow.active_key.is_not(None))
+        for database in ("nova_api", *self.cells):
+            found += [f"flow {row.op} of {row.subject_id} is {row.state}" for row in self.rows(database, live)]
+        return found
+
+    def guests(self, records: Mapping[str, Any]) -> list[str]:
+        """The fake hypervisors keep their guests in files."""
+        here = {
+            json.loads(file.read_text())["uuid"]: host
+            for host in self.service.hosts()
+            for file in (self.service.data / host / "fake-guests").glob("*.json")
+        }
+        active = {uuid: row.host for uuid, row in records.items() if row.vm_state == "active"}
+        return [
+            f"guest of {uuid} is on {here.get(uuid)}, record {records.get(uuid)}"
+            for uuid in {*here} | {*active}
+            if here.get(uuid) != active.get(uuid)
+        ]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Full]:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kn-", ignore_cleanup_errors=True))
+        options: dict[str, Any] = {"profile": "full", "computes": COMPUTES, "port_offset": PORT_OFFSET}
+        lab = stack.enter_context(surroundings(Path(folder) / "state", **options))
+        running = stack.enter_context(lab.running(Tried(lab.site, lab.cloud.supervisor)))
+        yield Full(lab, running)
+
+
+@pytest.mark.parametrize("victims", [*([kind] for kind in KINDS), []], ids=[*KINDS, "any"])
+def test_one_process_is_killed_again_and_again(cloud: Full, victims: list[str]) -> None:
+    """An empty list stands for every process of ours."""
+    assert cloud.disagreements() == []
+    chaos.storm(cloud, victims or list(cloud.daemons), chaos.dice())
+    assert cloud.disagreements() == []
+    assert cloud.supervisor.running()
+    poll("a process did not come back", lambda: all(map(cloud.supervisor.pid, cloud.daemons)), 30)
