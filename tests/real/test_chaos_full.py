@@ -53,7 +53,7 @@ class Tried(Compute):
         sections = super().shared()
         return sections | {
             "DEFAULT": {**sections["DEFAULT"], **chaos.BEATS},
-            "kilonova": {**chaos.LEASES, **chaos.FAKE},
+            "kilonova": {**sections.get("kilonova", {}), **chaos.LEASES, **chaos.FAKE},
         }
 
 

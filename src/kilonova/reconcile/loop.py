@@ -89,15 +89,20 @@ class Pass:
         self._dry_run = dry_run
 
     def run(self) -> Report:
-        """One pass. A failure of the look ends it; a failure of one repair does not keep the others from being made."""
+        """One pass. A failure of the look ends it; a failure of one repair does not keep the others from being made.
+
+        The same failure pass after pass is told once: a cloud may have no such service.
+        """
         began = clock.monotonic()
         report = self.report
-        report.at, report.passes, report.error = clock.now(), report.passes + 1, None
+        before, report.error = report.error, None
+        report.at, report.passes = clock.now(), report.passes + 1
         try:
             suspects = self.loop.judge(self.loop.find())
         except Exception as exc:  # noqa: BLE001 - a service may be away; the next pass looks again
             report.error = f"{type(exc).__name__}: {exc}"
-            LOG.warning("%s: could not look: %s", self.loop.name, report.error)
+            level = logging.DEBUG if report.error == before else logging.WARNING
+            LOG.log(level, "%s: could not look: %s", self.loop.name, report.error)
             return report
         ripe = self._patience.ripe(suspects)
         report.seen = [each.harm for each in suspects]

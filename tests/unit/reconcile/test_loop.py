@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from kilonova.reconcile.loop import Loop, Pass, Patience, Suspect
 
 
@@ -102,3 +104,18 @@ def test_a_look_that_fails_ends_the_pass_and_forgets_nothing() -> None:
     assert run.run().error == "OSError: away"
     loop.blind = False
     assert run.run().repaired == 1
+
+
+def test_a_look_that_goes_on_failing_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    loop = Plain("a")
+    run = Pass(loop, grace=0)
+    told = lambda: len([each for each in caplog.records if each.levelname == "WARNING"])  # noqa: E731
+    loop.blind = True
+    run.run()
+    run.run()
+    assert told() == 1
+    loop.blind = False
+    run.run()
+    loop.blind = True
+    run.run()
+    assert told() == 2

@@ -110,7 +110,7 @@ class Compute(Service):
             hosts, driver = list(self.hosts()), self.driver_options()
             sections["DEFAULT"] |= {"host": hosts[0]} | driver["DEFAULT"]
             if len(hosts) > 1:
-                sections["kilonova"] = {"hosts": ",".join(hosts)}
+                sections.setdefault("kilonova", {})["hosts"] = ",".join(hosts)
             sections |= {name: options for name, options in driver.items() if name != "DEFAULT"}
         return sections
 
@@ -201,6 +201,8 @@ class Compute(Service):
             sections["wsgi"] = {"api_paste_config": self.folder / "api-paste.ini"}
         if self.site.settings.volumes:
             sections["cinder"] = auth | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
+        elif not self.site.peer:
+            sections["kilonova"] = {"reconcile_disabled": "orphan_attachments"}
         return sections
 
     def authtoken(self) -> dict[str, Any]:
