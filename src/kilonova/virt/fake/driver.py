@@ -48,7 +48,7 @@ CAPABILITIES = {
     "supports_trusted_certs": True,
     "supports_virtio_fs": True,
 }
-VERSION = 1_000_000
+VERSION = 1000
 CPU_INFO = json.dumps(
     {
         "arch": "x86_64",

@@ -1,0 +1,81 @@
+"""A compute service of which each program is ours or the peer's: control plane of the one, hosts of both."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from kilonova.cloud.daemons import Daemon, Supervisor
+from kilonova.cloud.services.kilonova import Compute
+from kilonova.cloud.services.peer import Peer
+from kilonova.cloud.site import Site
+
+Side = Literal["ours", "theirs"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A compute host: whose agent it runs and the class of its fake driver."""
+
+    name: str
+    side: Side
+    driver: str
+
+
+class Mixed(Peer):
+    """One cell. `control` is whose API, scheduler and conductors run and whose commands make the databases."""
+
+    def __init__(self, site: Site, supervisor: Supervisor, control: Side, members: Sequence[Host]) -> None:
+        super().__init__(site, supervisor)
+        self.control = control
+        self.members = {host.name: host for host in members}
+        if control == "ours":
+            self.manage_entry = Compute.manage_entry
+
+    @property
+    def bin(self) -> Path:
+        """Programs of the control plane."""
+        return self.programs(self.control)
+
+    @property
+    def cells(self) -> list[str]:
+        return ["cell1"]
+
+    def programs(self, side: Side) -> Path:
+        return Path(sys.executable).parent if side == "ours" else super().bin
+
+    def hosts(self) -> dict[str, str]:
+        return dict.fromkeys(self.members, "cell1")
+
+    def set_up(self) -> None:
+        """Hosts begin without guests."""
+        for host in self.members:
+            shutil.rmtree(self.data / host, ignore_errors=True)
+        super().set_up()
+
+    def for_host(self, host: str) -> dict[str, dict[str, Any]]:
+        sections = super().for_host(host)
+        sections["DEFAULT"]["compute_driver"] = f"fake.{self.members[host].driver}"
+        return sections
+
+    def apis(self) -> list[Daemon]:
+        """Without metadata: fake guests do not ask."""
+        made = Compute.apis(self) if self.control == "ours" else super().apis()
+        return made[:1]
+
+    def program(
+        self, name: str, program: str, files: Sequence[Path], ready: Callable[[], bool] | None = None
+    ) -> Daemon:
+        daemon = super().program(name, program, files, ready)
+        host = self.members.get(name.removeprefix("nova-compute-"))
+        side = host.side if host else self.control
+        says = Compute.says_ready if side == "ours" else Peer.says_ready
+        return dataclasses.replace(
+            daemon,
+            argv=[self.programs(side) / program, *daemon.argv[1:]],
+            ready=ready or (lambda: says(self, name)),
+        )
