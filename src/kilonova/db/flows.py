@@ -46,6 +46,11 @@ def offer(tx: Any, flow: NewFlow) -> bool:
     return True
 
 
+def find(tx: Any, flow_id: str) -> FlowRow | None:
+    """The flow, whether or not it has ended."""
+    return _get(tx, flow_id)
+
+
 def active(tx: Any, subject_id: str, op: str | None = None) -> list[FlowRow]:
     """Flows of a subject that have not ended, oldest first."""
     query = _EVERY_COLUMN.where(F.subject_id == subject_id, F.active_key.is_not(None)).order_by(F.created_at)

@@ -47,12 +47,15 @@ def build_offer(
     tags: Any | None,
     grace: float,
     deadline: float,
+    flow_id: str | None = None,
+    answer: dict[str, Any] | None = None,
 ) -> NewFlow:
     """The flow that builds what `schedule_and_build_instances` is cast for; the arguments are that call's, as objects.
 
     Put down in the API database in the transaction that stores build requests, request specs and instance mappings
     (`db.flows.offer(tx, ...)`); then the same arguments are cast. `grace` is [kilonova] flow_grace, `deadline` is
-    [kilonova] build_deadline (both in seconds).
+    [kilonova] build_deadline (both in seconds). A request that may be repeated gives the flow an id of its own and has
+    its `answer` kept.
     """
     first = request_specs[0]
     frame = {
@@ -62,6 +65,7 @@ def build_offer(
         "requested_networks": _primitive(requested_networks),
         "block_device_mapping": _primitive(block_device_mapping),
         "tags": _primitive(tags),
+        **({} if answer is None else {"answer": answer}),
     }
     secrets = {"auth_token": ctxt.auth_token, "admin_password": admin_password, "injected_files": injected_files}
     return NewFlow(
@@ -73,6 +77,7 @@ def build_offer(
         request_id=ctxt.request_id,
         project_id=ctxt.project_id,
         sealed=seal.close(secrets),
+        **({} if flow_id is None else {"id": flow_id}),
     )
 
 

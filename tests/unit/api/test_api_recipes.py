@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from typing import Any
 
+import falcon.testing
 import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
@@ -149,3 +151,75 @@ def test_b088_a_zone_is_not_renamed_under_its_servers(world: Any) -> None:
     assert admin(world, "GET", path).json["aggregate"]["availability_zone"] == "z"
     world.cell("c1").database.run(instances.instance_destroy, server)
     assert admin(world, "PUT", path, renamed).status_code == 200
+
+
+def _create(world: Any, key: str | None, *, user: str = "joe", **server: Any) -> Any:
+    body = {"server": {"name": "a", "flavorRef": "small", "imageRef": world.image, "networks": "none"} | server}
+    headers = {"X-Auth-Token": f"{user}:{PROJECT}", "OpenStack-API-Version": "compute 2.37"}
+    if key is not None:
+        headers["Idempotency-Key"] = key
+    return falcon.testing.TestClient(world.app).simulate_post("/v2.1/servers", json=body, headers=headers)
+
+
+@pytest.fixture
+def site(world: Any) -> Any:
+    world.flavor()
+    world.image = world.cloud.glance.image()
+    return world
+
+
+def _servers(world: Any) -> list[str]:
+    return sorted(server["id"] for server in world.get("/servers").json["servers"])
+
+
+def test_b133_a_repeated_request_with_a_key_makes_one_server(site: Any) -> None:
+    first = _create(site, "k")
+    second = _create(site, "k")
+    assert (first.status_code, second.status_code) == (202, 202)
+    told = first.json["server"]
+    assert told.pop("adminPass")
+    assert second.json["server"] == told
+    assert second.headers["location"] == first.headers["location"]
+    assert _servers(site) == [told["id"]]
+    # Whatever became of the server, its request is not carried out again.
+    site.request("DELETE", f"/servers/{told['id']}")
+    assert _create(site, "k").json["server"]["id"] == told["id"]
+    assert _servers(site) == []
+
+
+def test_b133_without_a_key_nothing_changes(site: Any) -> None:
+    assert _create(site, None).json["server"]["id"] != _create(site, None).json["server"]["id"]
+    assert len(_servers(site)) == 2
+
+
+def test_b133_keys_are_a_users_own_and_for_one_request(site: Any) -> None:
+    mine = _create(site, "k").json["server"]["id"]
+    assert _create(site, "k", user="ann").json["server"]["id"] != mine
+    assert _create(site, "l").json["server"]["id"] != mine
+    assert _create(site, "k", name="b").status_code == 409
+    assert [_create(site, wrong).status_code for wrong in ("x" * 256, " ", "a\x7fb")] == [400] * 3
+    reservation = {"min_count": 2, "max_count": 2, "return_reservation_id": True}
+    assert _create(site, "m", **reservation).json == _create(site, "m", **reservation).json
+    assert len(_servers(site)) == 5
+
+
+def test_b133_what_was_refused_may_be_asked_again(site: Any) -> None:
+    site.conf.set_override("instances", 0, group="quota")
+    assert _create(site, "k").status_code == 403
+    site.conf.set_override("instances", 1, group="quota")
+    assert _create(site, "k").status_code == 202
+    assert _create(site, "k").status_code == 202
+    assert len(_servers(site)) == 1
+
+
+def test_b133_at_the_same_time(site: Any) -> None:
+    volume = site.cloud.cinder.volume(project=PROJECT, bootable="true")
+    root = {"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
+    for number, more in enumerate(({}, {"imageRef": "", "block_device_mapping_v2": [root]})):
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(lambda _, n=number, m=more: _create(site, f"k{n}", **m), range(4)))
+        assert len({answer.json["server"]["id"] for answer in made if answer.status_code == 202}) == 1
+        # Who is quicker than the first one's end may be told that the volume is taken, and asks again.
+        assert _create(site, f"k{number}", **more).status_code == 202
+    assert len(_servers(site)) == 2
+    assert len(site.cloud.cinder.attachments) == 1

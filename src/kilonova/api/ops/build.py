@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kilonova.api import quota
-from kilonova.api.servers.creation import names, record, resolve
+from kilonova.api.servers.creation import names, record, repeats, resolve
 from kilonova.api.servers.creation.record import Resolved, Server
+from kilonova.api.servers.creation.repeats import Repeatable
 from kilonova.api.servers.creation.wish import Wish, read
 from kilonova.api.services import Services
 from kilonova.clients.http import ServiceError
@@ -27,6 +28,7 @@ from kilonova.db.cells import Cell, CellDown
 from kilonova.db.engine import Tx
 from kilonova.db.objects import build_request as build_request_rows
 from kilonova.db.objects import request_spec as request_spec_rows
+from kilonova.db.outcomes import DuplicateError
 from kilonova.flow.offers import build_offer
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault, bad_request, conflict, forbidden
@@ -62,14 +64,20 @@ _MESSAGES: Final[dict[type[Exception], str]] = {
 def create(call: Call[Services]) -> Reply:
     wish = read(call.body, call.version)
     authorize(call, wish)
+    again = repeats.of(call)
+    answered = again and repeats.answered(call, again)
+    if answered:
+        return answered
     try:
-        servers, password = _accept(call, wish)
-    except exceptions.NovaException as error:
+        return _accept(call, wish, again)
+    except (exceptions.NovaException, DuplicateError) as error:
+        # The same request may have been accepted meanwhile, and be what this one stumbled over.
+        answered = again and repeats.answered(call, again)
+        if answered:
+            return answered
+        if isinstance(error, DuplicateError):
+            raise
         raise _fault(error) from None
-    reservation_id = servers[0].instance.reservation_id
-    if wish.wants_reservation_id:
-        return Reply({"reservation_id": reservation_id})
-    return _reply(call, servers[0], password)
 
 
 def authorize(call: Call[Services], wish: Wish) -> None:
@@ -107,7 +115,9 @@ def _fault(error: exceptions.NovaException) -> Fault:
     raise error
 
 
-def _reply(call: Call[Services], server: Server, password: str) -> Reply:
+def _reply(call: Call[Services], wish: Wish, server: Server, password: str) -> Reply:
+    if wish.wants_reservation_id:
+        return Reply({"reservation_id": server.instance.reservation_id})
     path = f"/servers/{server.uuid}"
     shown: dict[str, Any] = {
         "id": server.uuid,
@@ -123,7 +133,7 @@ def _reply(call: Call[Services], server: Server, password: str) -> Reply:
 # ---------------------------------------------------------------- acceptance
 
 
-def _accept(call: Call[Services], wish: Wish) -> tuple[list[Server], str]:
+def _accept(call: Call[Services], wish: Wish, again: Repeatable | None) -> Reply:
     services = call.services
     _check_small_quotas(call, wish)
     found = resolve.everything(call, wish)
@@ -143,12 +153,14 @@ def _accept(call: Call[Services], wish: Wish) -> tuple[list[Server], str]:
         ]
         _check_names(call, servers)
         arguments = _arguments(wish, found, servers, password)
-        services.cells.api.run(_record, call, found, servers, arguments)
+        reply = _reply(call, wish, servers[0], password)
+        repeated = {} if again is None else {"flow_id": again.flow_id, "answer": again.kept(reply)}
+        services.cells.api.run(_record, call, found, servers, arguments, repeated)
     except BaseException:
         _give_back(call, reserved)
         raise
     _cast(call, servers, arguments)
-    return servers, password
+    return reply
 
 
 def _arguments(wish: Wish, found: Resolved, servers: Sequence[Server], password: str) -> dict[str, Any]:
@@ -166,7 +178,12 @@ def _arguments(wish: Wish, found: Resolved, servers: Sequence[Server], password:
 
 
 def _record(
-    tx: Tx, call: Call[Services], found: Resolved, servers: Sequence[Server], arguments: dict[str, Any]
+    tx: Tx,
+    call: Call[Services],
+    found: Resolved,
+    servers: Sequence[Server],
+    arguments: dict[str, Any],
+    repeated: dict[str, Any],
 ) -> None:
     """All records and the offer, or nothing."""
     conf = call.services.conf
@@ -187,6 +204,7 @@ def _record(
         grace=conf.kilonova.flow_grace,
         deadline=conf.kilonova.build_deadline,
         **arguments,
+        **repeated,
     )
     flows.offer(tx, offer)
 

@@ -199,6 +199,7 @@ class _Endpoint:
             prefix=state.prefix,
             project=f"/{state.project_id}" if state.project_id else "",
             path=req.path,
+            idempotency_key=req.get_header("Idempotency-Key"),
         )
 
 

@@ -18,7 +18,8 @@ class Call(Generic[Services]):
 
     ``version`` is the minor version, 0 on the legacy endpoint. ``query`` maps known parameters to lists of values.
     ``root`` is the URL of the service (``http://host:port``), ``prefix`` that of the API (``/v2.1``), ``project``
-    the project id when the URL had one (``/abc``) and ``path`` the path beneath them.
+    the project id when the URL had one (``/abc``) and ``path`` the path beneath them. ``idempotency_key`` is the
+    header of that name, with which a client may repeat a request (draft-ietf-httpapi-idempotency-key-header).
     """
 
     route: Route
@@ -32,6 +33,7 @@ class Call(Generic[Services]):
     prefix: str = ""
     project: str = ""
     path: str = ""
+    idempotency_key: str | None = None
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
         """Let pass, or raise `Fault` 403. Without a target the caller's own project and user are meant."""
