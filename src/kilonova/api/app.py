@@ -35,7 +35,8 @@ def make_app(conf: cfg.ConfigOpts, cells: Cells, bus: Bus, clients: Clients) -> 
         mounts=_MOUNTS,
         policy=enforcer,
         services=Services.assemble(conf, cells, bus, clients),
-        content_types=("application/json", "application/vnd.openstack.compute+json"),
+        # Nova takes text/plain for nothing said.
+        content_types=("application/json", "application/vnd.openstack.compute+json", "text/plain"),
         project_id="[0-9a-f-]+",
         errors=errors.seen,
         unbuilt=surface.served(),

@@ -55,9 +55,7 @@ class Documents:
         beneath = path[len(mount) :]
         if not mount or (beneath and not beneath.startswith("/")):
             return self._choices if path.strip("/") else self._all
-        if not beneath:
-            return self._redirect
-        return self._one(mount) if beneath == "/" else None
+        return None if beneath.strip("/") else self._one(mount)
 
     def _one(self, mount: str) -> Wsgi:
         def show(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -68,10 +66,11 @@ class Documents:
                     older = environ.get("HTTP_X_OPENSTACK_NOVA_API_VERSION")
                     headers = self._api.negotiation.headers(self._api.negotiation.choose(standard, older))
             except Fault as fault:
-                return _answer(start_response, fault.code, faults.document(fault.code, fault.message), {})
+                return _answer(environ, start_response, fault.code, faults.document(fault.code, fault.message), {})
             version = VERSIONS[mount]
             own = {"rel": "self", "href": f"{self._api.root(environ)}{mount}/"}
-            return _answer(start_response, 200, {"version": version | {"links": [own, *version["links"]]}}, headers)
+            shown = {"version": version | {"links": [own, *version["links"]]}}
+            return _answer(environ, start_response, 200, shown, headers)
 
         return show
 
@@ -81,7 +80,7 @@ class Documents:
             | {"links": [{"rel": "self", "href": f"{self._api.root(environ)}{mount}/"}]}
             for mount, version in VERSIONS.items()
         ]
-        return _answer(start_response, 200, {"versions": listed}, {})
+        return _answer(environ, start_response, 200, {"versions": listed}, {})
 
     def _choices(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -94,18 +93,20 @@ class Documents:
             }
             for mount, version in VERSIONS.items()
         ]
-        return _answer(start_response, 300, {"choices": choices}, {})
-
-    def _redirect(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        location = f"{self._api.root(environ)}{environ['PATH_INFO']}/"
-        return _answer(start_response, 302, None, {"Location": location})
+        return _answer(environ, start_response, 300, {"choices": choices}, {})
 
 
-_REASONS: Final = {200: "OK", 300: "Multiple Choices", 302: "Found", 400: "Bad Request", 406: "Not Acceptable"}
+_REASONS: Final = {200: "OK", 300: "Multiple Choices", 400: "Bad Request", 406: "Not Acceptable"}
 
 
-def _answer(start_response: Callable[..., Any], code: int, body: Any, headers: Mapping[str, str]) -> Iterable[bytes]:
-    data = b"" if body is None else msgspec.json.encode(body)
+def _answer(
+    environ: Mapping[str, Any],
+    start_response: Callable[..., Any],
+    code: int,
+    body: Any,
+    headers: Mapping[str, str],
+) -> Iterable[bytes]:
+    data = msgspec.json.encode(body)
     fixed = [("Content-Type", "application/json"), ("Content-Length", str(len(data)))]
     start_response(f"{code} {_REASONS[code]}", [*fixed, *headers.items()])
-    return [data]
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [data]

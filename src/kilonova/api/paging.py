@@ -23,12 +23,13 @@ def page(call: Call[Services]) -> Page:
     """The page that a request asks for, bounded by ``[api] max_limit``."""
     most: int = call.services.conf.api.max_limit
     text = call.last("limit")
+    marker = call.last("marker") or None
     if text is None:
-        return Page(most, call.last("marker"))
+        return Page(most, marker)
     try:
         limit = int(text)
     except ValueError:
         raise bad_request("limit must be an integer") from None
     if limit < 0:
         raise bad_request("limit must not be negative")
-    return Page(min(limit, most), call.last("marker"))
+    return Page(min(limit, most), marker)
