@@ -185,10 +185,16 @@ class Database:
 
     def query(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`fn(tx, ...)` in a read transaction of its own, repeated when the connection was lost."""
+        return self._query(lambda tx: fn(tx, *args, **kwargs), replica=False)
 
+    def query_replica(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `query`, for what may be a little old: read from the replica, if there is one."""
+        return self._query(lambda tx: fn(tx, *args, **kwargs), replica=True)
+
+    def _query(self, look: Callable[[Tx], T], *, replica: bool) -> T:
         def attempt() -> T:
-            with self.read() as tx:
-                return fn(tx, *args, **kwargs)
+            with self.read(replica=replica) as tx:
+                return look(tx)
 
         return retry.call(
             attempt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import pathlib
 import sqlite3
 import types
 import uuid
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.contract import context, exceptions, objects
+from kilonova.db.cell import instances as records
 from kilonova.db.engine import Database
 from kilonova.db.objects import action, instance, instances, service
 
@@ -254,6 +256,33 @@ def test_class_action_answers_in_the_callers_versions(
     )
     assert answer["nova_object.version"] == "2.7"
     assert "compute_id" not in answer["nova_object.data"]
+
+
+def test_what_may_be_a_little_old_is_read_from_the_replica(
+    cell_db: Database, api_db: Database, ctxt: context.RequestContext, tmp_path: pathlib.Path, made: objects.Instance
+) -> None:
+    copy = tmp_path / "replica.db"
+    with contextlib.closing(sqlite3.connect(str(cell_db.url.database))) as file:
+        file.execute("VACUUM INTO ?", (str(copy),))
+    both = Database(str(cell_db.url), slave_connection=f"sqlite:///{copy}")
+    served = ObjectService(types.SimpleNamespace(own=both, api=api_db))  # type: ignore[arg-type]
+    both.run(records.instance_update, made.uuid, {"host": "h2"})
+
+    def host(**kwargs: Any) -> Any:
+        versions = objects.manifest("Instance")
+        answer = served.object_class_action_versions(
+            ctxt,
+            objname="Instance",
+            objmethod="get_by_uuid",
+            object_versions=versions,
+            args=[made.uuid],
+            kwargs={"expected_attrs": [], **kwargs},
+        )
+        return answer["nova_object.data"]["host"]
+
+    assert host(use_slave=True) is None
+    assert host(use_slave=False) == host() == "h2"
+    both.dispose()
 
 
 def test_what_is_not_served_says_so(served: ObjectService, ctxt: context.RequestContext) -> None:

@@ -30,7 +30,7 @@ class ObjectService:
     ) -> Any:
         """Call a class method; an object in the answer has the versions of the caller's manifest."""
         served = _find(table.CLASS_METHODS, objname, objmethod)
-        result = self._run(served, lambda tx: served.fn(tx, ctxt, *args, **kwargs))
+        result = self._run(served, lambda tx: served.fn(tx, ctxt, *args, **kwargs), old=bool(kwargs.get("use_slave")))
         if isinstance(result, WireObject):
             return result.obj_to_primitive(target_version=object_versions[objname], version_manifest=object_versions)
         return result
@@ -68,9 +68,12 @@ class ObjectService:
         primitive: dict[str, Any] = objinst.obj_to_primitive(target_version=target, version_manifest=object_versions)
         return primitive
 
-    def _run(self, served: table.Served, act: Callable[[Any], Any]) -> Any:
+    def _run(self, served: table.Served, act: Callable[[Any], Any], old: bool = False) -> Any:
+        """`old`: the caller, a host's periodic work, is content with what the replica has."""
         database = self._cells.api if served.api else self._cells.own
-        return (database.run if served.write else database.query)(act)
+        if served.write:
+            return database.run(act)
+        return database.query_replica(act) if old else database.query(act)
 
 
 def _find(methods: Mapping[str, Mapping[str, table.Served]], name: str, method: str) -> table.Served:
