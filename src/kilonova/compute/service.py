@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pathlib
+import random
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -132,7 +133,8 @@ class Service:
 
     def _every(self, spacing: float, fn: Callable[[], object], name: str) -> None:
         if spacing >= 0:
-            delay = min(spacing or DEFAULT_SPACING, self.agent.conf.periodic_fuzzy_delay)
+            latest = min(spacing or DEFAULT_SPACING, self.agent.conf.periodic_fuzzy_delay)
+            delay = random.uniform(0, latest)  # noqa: S311 - only so that hosts do not act as one
             self.agent.timers.every(spacing or DEFAULT_SPACING, fn, name=name, initial_delay=delay)
 
     def _audit(self) -> None:

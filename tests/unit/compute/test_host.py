@@ -424,3 +424,15 @@ def test_an_inventory_of_nothing_is_not_reported(world: World) -> None:
 
     world.host(driver=Empty)
     assert set(offered(world).inventories) == {"VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_X"}
+
+
+def test_periodic_work_begins_at_random_moments(world: World) -> None:
+    world.set(periodic_enable=True, periodic_fuzzy_delay=50)
+    delays = [
+        timer.initial_delay
+        for name in ("h1", "h2")
+        for timer in world.host(name).agent.timers.timers
+        if timer.name in ("resources", "scheduler_sync")
+    ]
+    assert len(set(delays)) == 4
+    assert all(delay is not None and 0 <= delay <= 50 for delay in delays)
