@@ -121,8 +121,9 @@ class Tracker:
             self._gone = set()
         found = self._store.instances_of_node(ctxt, self._host, node.name, AUDIT_ATTRS)
         self._learn_disks(ctxt, found)
-        fresh = {i.uuid: usage.of(i, self._volume_backed[i.uuid]) for i in found if usage.counts(i)}
         with self._lock:
+            # What was forgotten since it was read is taken out below.
+            fresh = {i.uuid: usage.of(i, self._volume_backed.get(i.uuid, False)) for i in found if usage.counts(i)}
             for uuid in node.claims:
                 fresh.setdefault(uuid, node.usages[uuid])
             for uuid in self._gone or ():

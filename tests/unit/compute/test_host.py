@@ -436,3 +436,22 @@ def test_periodic_work_begins_at_random_moments(world: World) -> None:
     ]
     assert len(set(delays)) == 4
     assert all(delay is not None and 0 <= delay <= 50 for delay in delays)
+
+
+def test_a_server_that_goes_while_the_host_is_counted_is_not_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = world.host().agent
+    server, kept = world.built(), world.built()
+    agent.tracker._volume_backed.clear()
+    look = agent.store.block_devices_of
+
+    def look_and_lose(*args: Any) -> Any:
+        found = look(*args)
+        agent.tracker.forget(kept.uuid)
+        return found
+
+    agent.tracker._volume_backed[kept.uuid] = False
+    monkeypatch.setattr(agent.store, "block_devices_of", look_and_lose)
+    agent.tracker.audit(world.ctxt())
+    assert agent.tracker.tracked() == {server.uuid}
