@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db.api import flavors
+from kilonova.db.api import build_requests, flavors
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
 from kilonova.db.cell import services
 from kilonova.db.flow_tables import KN_FLOW
@@ -17,6 +17,8 @@ from kilonova.db.objects import build_request as build_request_rows
 PROJECT = "6f70656e737461636b20342065766572"
 NOWHERE = "99999999-9999-4999-8999-999999999999"
 UNKNOWN_VOLUME = {"source_type": "volume", "destination_type": "volume", "boot_index": 0, "uuid": NOWHERE}
+
+ROOT = {"source_type": "blank", "destination_type": "volume", "boot_index": 0, "volume_size": 1}
 
 
 @pytest.fixture
@@ -119,6 +121,8 @@ def test_a_key_is_given_to_the_server(site: Any, conductor: Any) -> None:
         ({"security_groups": [{"name": "none"}]}, 400, "Security group"),
         ({"min_count": 11}, 403, "Quota exceeded"),
         ({"block_device_mapping_v2": [{"source_type": "blank", "destination_type": "local"}]}, 400, "Boot sequence"),
+        ({"block_device_mapping_v2": [ROOT | {"device_type": "banana"}]}, 400, "banana"),
+        ({"block_device_mapping_v2": [ROOT | {"disk_bus": "banana"}]}, 400, "disk bus"),
         (
             {
                 "block_device_mapping_v2": [
@@ -243,6 +247,21 @@ def test_quotas_count_accepted_servers(site: Any) -> None:
     refused = site.post("/servers", body(site), version="2.37")
     assert refused.status_code == 403
     assert "instances" in refused.json["forbidden"]["message"]
+
+
+def test_counting_reads_each_waiting_server_once(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many servers waiting, every new one would else read them all."""
+    read: list[str] = []
+    real = build_requests.build_request_instances
+
+    def noted(tx: Any, uuids: Any) -> Any:
+        read.extend(uuids)
+        return real(tx, uuids)
+
+    monkeypatch.setattr(build_requests, "build_request_instances", noted)
+    for _ in range(4):
+        assert site.post("/servers", body(site), version="2.37").status_code == 202
+    assert len(read) == len(set(read)) == 3
 
 
 def test_a_flavor_that_needs_what_is_not_built(site: Any) -> None:

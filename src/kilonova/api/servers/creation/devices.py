@@ -33,6 +33,7 @@ FIELDS: Final = (
 _TRUE: Final = frozenset({"1", "t", "true", "on", "y", "yes"})
 _BLANK_NAME: Final = re.compile(r"^(swap|ephemeral(\d|[1-9]\d+))$")
 _DEV: Final = "/dev/"
+DEVICE_TYPES: Final = frozenset({None, "cdrom", "disk", "floppy", "fs", "lun"})
 DISK_BUSES: Final = frozenset({"fdc", "ide", "lxc", "none", "sata", "scsi", "uml", "usb", "virtio", "xen"})
 
 
@@ -273,6 +274,8 @@ def check(devices: Sequence[Device], flavor: Mapping[str, Any], most_local: int)
         _check_sizes(device)
         if device["disk_bus"] and device["disk_bus"] not in DISK_BUSES:
             raise exceptions.InvalidBDMDiskBus(disk_bus=device["disk_bus"])
+        if device["device_type"] not in DEVICE_TYPES:
+            raise exceptions.InvalidBDMFormat(details=f"There is no device type {device['device_type']!r}.")
     if sum(d["volume_size"] or flavor["ephemeral_gb"] for d in devices if is_ephemeral(d)) > flavor["ephemeral_gb"]:
         raise exceptions.InvalidBDMEphemeralSize()
     swaps = [device for device in devices if is_swap(device)]
