@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.ops.control_plane import PROJECT, ControlPlane
 
 from kilonova.contract import exceptions
 from kilonova.db.api import instance_groups
+
+GROUP = {"server_group": {"name": "g", "policy": "soft-affinity"}}
 
 
 @pytest.fixture
@@ -112,8 +118,6 @@ def test_b070_a_build_that_fails_is_tried_elsewhere(cloud: ControlPlane) -> None
 @pytest.mark.hosts("h1", "h2", "h3", "h4")
 @pytest.mark.parametrize("policy", ["anti-affinity"])
 def test_b073_parallel_creates_keep_anti_affinity(cloud: ControlPlane, policy: str) -> None:
-    import concurrent.futures
-
     group = str(uuid.uuid4())
     with cloud.parts.cells.api.write() as tx:
         instance_groups.instance_group_create(
@@ -169,3 +173,93 @@ def test_b115_a_second_try_keeps_the_attachment(cloud: ControlPlane) -> None:
     assert shown["OS-EXT-SRV-ATTR:host"] == "h2"
     assert [v["id"] for v in shown["os-extended-volumes:volumes_attached"]] == [volume]
     cloud.until("the volume in use", lambda: cloud.cloud.cinder.volumes[volume]["status"] == "in-use")
+
+
+def test_b067_members_of_a_group_are_counted_in_multi_creates(cloud: ControlPlane) -> None:
+    cloud.conf.set_override("server_group_members", 5, group="quota")
+    group = cloud.request("POST", "/os-server-groups", GROUP, status=200)["server_group"]["id"]
+    for n in range(3):
+        cloud.create(f"s{n}", hints={"group": group})
+    cloud.create("many", status=403, min_count=3, max_count=3, hints={"group": group})
+    cloud.create("many", min_count=2, max_count=2, hints={"group": group})
+    cloud.create("more", status=403, hints={"group": group})
+
+
+def test_b067_members_of_a_group_in_parallel_creates(cloud: ControlPlane) -> None:
+    cloud.conf.set_override("server_group_members", 5, group="quota")
+    group = cloud.request("POST", "/os-server-groups", GROUP, status=200)["server_group"]["id"]
+    body = {"name": "s", "flavorRef": cloud.flavor, "imageRef": cloud.image, "networks": "none"}
+    request = {"server": body, "os:scheduler_hints": {"group": group}}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        codes = list(pool.map(lambda _: cloud.request("POST", "/servers", request).status_code, range(8)))
+    assert set(codes) <= {202, 403}
+    members = cloud.request("GET", f"/os-server-groups/{group}", status=200)["server_group"]["members"]
+    assert len(members) == codes.count(202) <= 5
+
+
+@pytest.mark.hosts("h1", "h2", "h3")
+@pytest.mark.parametrize("policy", ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"])
+def test_b076_a_second_try_keeps_the_policy_of_the_group(cloud: ControlPlane, policy: str) -> None:
+    body = {"server_group": {"name": "g", "policy": policy}}
+    group = cloud.request("POST", "/os-server-groups", body, status=200)["server_group"]["id"]
+    first = cloud.active("first", hints={"group": group})["OS-EXT-SRV-ATTR:host"]
+    others = [host for host in cloud.hosts if host != first]
+    failing = first if policy == "affinity" else others[0]
+    error = lambda: exceptions.ComputeResourcesUnavailable(reason="injected")  # noqa: E731
+    cloud.fault(failing, "spawn", error, calls=range(1, 3))
+    second = cloud.create("second", hints={"group": group})["id"]
+    if policy == "affinity":
+        # There is no other place for it: it ends with a reason, on no host.
+        assert cloud.until_status(second, "ERROR")["fault"]["message"]
+    else:
+        host = cloud.until_status(second, "ACTIVE")["OS-EXT-SRV-ATTR:host"]
+        assert policy != "anti-affinity" or host != first
+    cloud.assert_clean()
+
+
+CALLS = ("POST /v2.0/ports", "PUT /v2.0/ports/", "PUT /attachments/", "POST /attachments/", "PUT /allocations/")
+
+
+@pytest.mark.parametrize("step", CALLS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_b130_deleted_at_each_call_of_its_build(cloud: ControlPlane, step: str, times: int) -> None:
+    method, path = step.split()
+    volume = cloud.cloud.cinder.volume(project=PROJECT)
+    devices = [
+        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
+        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
+    ]
+    answers: list[int] = []
+    made: list[str] = []
+    accepted = threading.Event()
+
+    def intrude() -> None:
+        accepted.wait(10)
+        answers.extend(cloud.request("DELETE", f"/servers/{made[0]}").status_code for _ in range(times))
+
+    for service in (cloud.cloud.neutron, cloud.cloud.glance, cloud.cloud.cinder, cloud.cloud.placement):
+        _before(service, method, path, intrude)
+    port = cloud.cloud.neutron.port(cloud.network, project=PROJECT)
+    networks = [{"uuid": cloud.network}, {"port": port}]
+    made.append(cloud.create(block_device_mapping_v2=devices, networks=networks)["id"])
+    accepted.set()
+    cloud.until("the deletion", lambda: len(answers) >= times)
+    assert set(answers) <= {204, 404}
+    cloud.until_gone(made[0])
+    cloud.assert_clean()
+    cloud.until("the volume available", lambda: cloud.cloud.cinder.volumes[volume]["status"] == "available")
+    assert cloud.guests() == {}
+    assert cloud.cloud.neutron.ports[port]["device_id"] == ""
+
+
+def _before(service: Any, method: str, path: str, intrude: Callable[[], None]) -> None:
+    """Once, before such a request of a build is carried out, let somebody in."""
+    send, done = service.send, threading.Event()
+
+    def sending(request: Any) -> Any:
+        if request.method == method and request.path.startswith(path) and not done.is_set():
+            done.set()
+            intrude()
+        return send(request)
+
+    service.send = sending
