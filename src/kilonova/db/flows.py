@@ -246,9 +246,11 @@ def _changed_values(change: Change, now: int) -> dict[str, Any]:
     }
     if change.wake_at is not None:
         values["wake_at"] = sa.case((F.wake_at == _WOKEN, _WOKEN), else_=change.wake_at)
-    for name in ("frame", "reason", "code_version"):
+    for name in ("frame", "code_version"):
         if getattr(change, name) is not None:
             values[name] = getattr(change, name)
+    if change.reason is not None:
+        values["reason"] = queries.fitting(change.reason)
     ended = change.state in (State.DONE, State.UNWOUND)
     if ended:
         values |= {"active_key": None, "ended_at": now}

@@ -82,6 +82,19 @@ def is_duplicate(exc: sa.exc.IntegrityError) -> bool:
     return bool(arguments) and arguments[0] == 1062
 
 
+TEXT_BYTES = 65535
+"""What a TEXT column of MySQL takes; more is an error there."""
+
+
+def fitting(text: str | None) -> str | None:
+    """A text of any length for such a column: of a longer one its beginning and its end."""
+    if text is None or len(text) * 4 <= TEXT_BYTES or len(text.encode()) <= TEXT_BYTES:
+        return text
+    half = TEXT_BYTES // 2 - 4
+    encoded = text.encode()
+    return f"{encoded[:half].decode(errors='ignore')}\n...\n{encoded[-half:].decode(errors='ignore')}"
+
+
 def clean(new: Mapping[str, Any]) -> dict[str, Any]:
     """Values as columns take them: times as naive UTC."""
     return {k: clock.naive(v) if isinstance(v, datetime.datetime) else v for k, v in new.items()}

@@ -186,6 +186,23 @@ def test_a_heartbeat_is_seen(cell_db: Database, ctxt: context.RequestContext) ->
     assert cell_db.query(service.get_minimum_version, ctxt, "nova-compute") == 74
 
 
+def test_what_a_failure_says_fits_into_its_columns(
+    cell_db: Database, ctxt: context.RequestContext, made: objects.Instance
+) -> None:
+    """A scheduler that refuses thousands of hosts has much to say, and a text column of MySQL takes 65535 bytes."""
+    trace = "first line\n" + "host \N{EURO SIGN}\n" * 20_000 + "last line"
+    cell_db.run(action.action_start, ctxt, made.uuid, "create")
+    cell_db.run(action.event_start, ctxt, made.uuid, "schedule")
+    done = cell_db.run(action.event_finish_with_failure, ctxt, made.uuid, "schedule", exc_val=trace, exc_tb=trace)
+    assert done is not None
+    for text in (done.traceback, done.details):
+        assert len(text.encode()) <= 65535
+        assert text.startswith("first line\n")
+        assert text.endswith("last line")
+    cell_db.run(action.finish_event_object, ctxt, done, trace, "short")
+    assert (len(done.details.encode()) <= 65535, done.traceback) == (True, "short")
+
+
 @pytest.fixture
 def served(cell_db: Database, api_db: Database) -> ObjectService:
     return ObjectService(types.SimpleNamespace(own=cell_db, api=api_db))  # type: ignore[arg-type]

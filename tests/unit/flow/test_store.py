@@ -103,6 +103,18 @@ def test_abandon_needs_who_and_why_and_fences(table: FlowTable, database: Databa
         assert flows.events(tx, new.id)[-1].worker == "operator"
 
 
+def test_a_reason_fits_into_its_column(table: FlowTable) -> None:
+    new = NewFlow("build", "s", {})
+    table.offer(new)
+    taken = table.take(new.id, "me", 60_000)
+    assert taken is not None
+    table.write(new.id, taken.lease_epoch, lambda tx: Change(State.UNWINDING, "a", reason="\N{EURO SIGN}" * 70_000))
+    kept = table.get(new.id)
+    assert kept is not None
+    assert kept.reason is not None
+    assert len(kept.reason.encode()) <= 65535
+
+
 def test_purge_forgets_old_ends_with_their_log(table: FlowTable, database: Database) -> None:
     new, live = NewFlow("build", "s", {}), NewFlow("build", "t", {})
     table.offer(new)

@@ -12,6 +12,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row, column_value
+from kilonova.db.query import fitting
 
 
 def from_row(row: Row) -> objects.InstanceAction:
@@ -167,8 +168,8 @@ def event_finish_with_failure(
     values = {
         "finish_time": clock.naive_now(),
         "result": "Error" if failed else "Success",
-        "traceback": exc_tb,
-        "details": exc_val,
+        "traceback": fitting(exc_tb),
+        "details": fitting(exc_val),
     }
     tx.execute(sa.update(table).where(table.c.id == row["id"]).values(**values))
     _touch(tx, action["id"], {"message": "Error"} if failed else {})
@@ -187,8 +188,8 @@ def finish_event_object(
     values = {
         "finish_time": clock.naive_now(),
         "result": "Error" if failed else "Success",
-        "traceback": exc_tb,
-        "details": exc_val,
+        "traceback": fitting(exc_tb),
+        "details": fitting(exc_val),
     }
     table = INSTANCE_ACTIONS_EVENTS
     tx.execute(sa.update(table).where(table.c.id == event.id).values(**values))
