@@ -14,6 +14,9 @@ from kilonova.scheduler.snapshot.host import Host
 MOST_HOSTS = 50
 """Hosts named per reason in what travels; counts are always complete."""
 
+MOST_REASONS = 30
+"""Reasons told of one filter, the most frequent ones: some name a time or an address and differ from host to host."""
+
 TOP = 10
 """Weighed hosts whose shares are kept."""
 
@@ -30,6 +33,13 @@ class Step:
 
     def object(self, reason: str, host: str) -> None:
         self.reasons.setdefault(reason, []).append(host)
+
+    def told(self) -> tuple[list[tuple[str, list[str]]], str | None]:
+        """The reasons with their hosts, and what is to be said of those left out."""
+        frequent = sorted(self.reasons.items(), key=lambda each: len(each[1]), reverse=True)
+        left_out = frequent[MOST_REASONS:]
+        hosts = sum(len(each) for _, each in left_out)
+        return frequent[:MOST_REASONS], f"{len(left_out)} more reasons for {hosts} hosts" if left_out else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +94,9 @@ class Decision:
                     "after": step.after,
                     "reasons": [
                         {"reason": reason, "count": len(hosts), "hosts": sorted(hosts)[:MOST_HOSTS]}
-                        for reason, hosts in step.reasons.items()
+                        for reason, hosts in step.told()[0]
                     ],
+                    "left_out": step.told()[1],
                 }
                 for step in self.steps
             ],
@@ -100,10 +111,13 @@ class Decision:
         lines = [f"Placement offered {self.candidates} {_hosts(self.candidates)} for {dict(self.query)}"]
         for step in self.steps:
             lines.append(f"{step.name}: {step.after} of {step.before} left")
-            for reason, hosts in step.reasons.items():
+            told, left_out = step.told()
+            for reason, hosts in told:
                 named = ", ".join(sorted(hosts)[:MOST_HOSTS])
                 more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
                 lines.append(f"  {reason}: {named}{more}")
+            if left_out:
+                lines.append(f"  and {left_out}")
         lines.extend(f"claim on {host}: {outcome}" for host, outcome in self.claims)
         return "\n".join(lines)
 
