@@ -307,3 +307,24 @@ def test_what_is_not_served_says_so(served: ObjectService, ctxt: context.Request
         served.object_class_action_versions(
             ctxt, objname="Quotas", objmethod="count", object_versions={}, args=[], kwargs={}
         )
+
+
+def test_a_deleted_instance_is_saved_by_who_reads_deleted_ones(
+    cell_db: Database, ctxt: context.RequestContext, made: objects.Instance
+) -> None:
+    """Nova's hosts note so that they removed the files, and how often they tried."""
+    cell_db.run(instance.destroy, ctxt, made)
+    everything = context.RequestContext(user_id="u", project_id="p", is_admin=True, read_deleted="yes")
+    for attempts in ("1", "2"):
+        filters = {"deleted": True, "soft_deleted": False, "cleaned": False}
+        [found] = cell_db.query(
+            instances.get_by_filters, everything, filters, expected_attrs=["system_metadata"]
+        ).objects
+        assert found.system_metadata["image_min_disk"] == "1"
+        assert found.system_metadata.get("clean_attempts", "0") == str(int(attempts) - 1)
+        found.system_metadata = {**found.system_metadata, "clean_attempts": attempts}
+        found.cleaned = attempts == "2"
+        with pytest.raises(exceptions.InstanceNotFound):
+            cell_db.run(instance.save, ctxt, found)
+        cell_db.run(instance.save, everything, found)
+    assert cell_db.query(instances.get_by_filters, everything, filters).objects == []

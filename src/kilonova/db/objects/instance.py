@@ -293,7 +293,7 @@ def save(
     expected_task_state: Any = None,
     admin_state_reset: bool = False,
 ) -> None:
-    """Write what changed, in one compare-and-swap.
+    """Write what changed, in one compare-and-swap; of a deleted instance where the context reads those.
 
     Raises InstanceNotFound, UnexpectedTaskStateError, UnexpectedDeletingTaskStateError, InstanceUpdateConflict,
     ObjectActionError (node without compute_id).
@@ -308,7 +308,7 @@ def save(
     parts = changes & (JOINED | EXTRA)
     # Peers send a flavor along as changed that is not, even with an instance that is deleted by now.
     if values or wanted != (None, None) or parts - EXTRA:
-        _swap(tx, instance.uuid, values, *wanted)
+        _swap(tx, instance.uuid, values, *wanted, deleted_too=getattr(ctxt, "read_deleted", "no") != "no")
     _save_parts(tx, instance, parts)
     row = tx.execute(sa.select(t.INSTANCES).where(t.INSTANCES.c.uuid == instance.uuid)).mappings().first()
     if row is None:
@@ -323,10 +323,13 @@ def _swap(
     values: dict[str, Any],
     vm_states: tuple[Any, ...] | None,
     tasks: tuple[Any, ...] | None,
+    deleted_too: bool,
 ) -> None:
     expect = {"vm_state": vm_states, "task_state": tasks}
     expect = {name: allowed for name, allowed in expect.items() if allowed is not None}
-    outcome = records.instance_update(tx, uuid, values or {"updated_at": clock.naive_now()}, expect)
+    outcome = records.instance_update(
+        tx, uuid, values or {"updated_at": clock.naive_now()}, expect, deleted_too=deleted_too
+    )
     if isinstance(outcome, Missing):
         raise exceptions.InstanceNotFound(instance_id=uuid)
     if isinstance(outcome, Stale):
