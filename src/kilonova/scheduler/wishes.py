@@ -107,17 +107,18 @@ def conflict(prefix: str, name: str, spec: Any, prop: Any) -> exceptions.FlavorI
 
 def cpu_mask(text: str, count: int) -> set[int]:
     """CPU numbers of `0-3,^2` below `count`; one that begins with ^ leaves out of all. Raises InvalidInput."""
-    chosen: set[int] = set()
+    everything = set(range(count))
+    chosen: set[int] | None = None
     left_out: set[int] = set()
     try:
         for part in filter(None, (each.strip() for each in text.split(","))):
             low, _, high = part.lstrip("^").partition("-")
-            numbers = set(range(int(low), int(high or low) + 1))
+            # An image's owner writes what he likes: numbers that do not exist are not even made.
+            numbers = set(range(int(low), min(int(high or low), count - 1) + 1))
             if part.startswith("^"):
                 left_out |= numbers
             else:
-                chosen |= numbers
+                chosen = (chosen or set()) | numbers
     except ValueError as exc:
         raise exceptions.InvalidInput(reason=f"malformed CPU mask {text!r}") from exc
-    everything = set(range(count))
-    return ((chosen or everything) - left_out) & everything
+    return (everything if chosen is None else chosen) - left_out

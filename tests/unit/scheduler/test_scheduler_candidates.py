@@ -110,6 +110,11 @@ def test_masks(text, count, cpus):
     assert wishes.cpu_mask(text, count) == cpus
 
 
+def test_a_mask_of_more_processors_than_there_are_costs_nothing():
+    assert wishes.cpu_mask("1-99999999999999,^2-88888888888888", 4) == {1}
+    assert wishes.cpu_mask("77777777777777", 4) == set()
+
+
 def test_malformed_mask():
     with pytest.raises(exceptions.InvalidInput):
         wishes.cpu_mask("a-b", 4)
