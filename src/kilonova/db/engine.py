@@ -292,6 +292,11 @@ def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
 
 def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
     _check_idle_connections(engine)
+    if engine.dialect.driver == "pymysql":
+        # Only who has such a database needs its driver.
+        from kilonova.db import mysql
+
+        sa.event.listen(engine, "do_connect", mysql.connect)
 
     @sa.event.listens_for(engine, "connect")
     def connected(connection: Any, _record: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import ssl
 import threading
 from pathlib import Path
 
@@ -202,3 +203,35 @@ def test_server_that_does_not_answer_is_tried_again() -> None:
     with pytest.raises(sa.exc.OperationalError):
         database.wait()
     assert len(seen) == 3
+
+
+def test_connections_to_mysql_read_the_systems_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pymysql")
+    from kilonova.db import mysql
+
+    mysql._CONTEXTS.clear()
+    read: list[object] = []
+    real = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda **options: (read.append(options), real(**options))[1])
+    for _ in range(3):
+        mysql.SharingConnection(defer_connect=True)
+    own = mysql.SharingConnection(defer_connect=True, ssl_verify_cert=True)
+    assert len(read) == 2
+    assert own.ctx.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_database_at_mysql_makes_such_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pymysql")
+    from kilonova.db import mysql
+
+    made: list[dict[str, object]] = []
+
+    class Refusing(mysql.SharingConnection):
+        def __init__(self, **options: object) -> None:
+            made.append(options)
+            raise sa.exc.DBAPIError("", None, OSError())
+
+    monkeypatch.setattr(mysql, "SharingConnection", Refusing)
+    with pytest.raises(sa.exc.DBAPIError), Database("mysql+pymysql://u:p@127.0.0.1:1/x", db_max_retries=0).read():
+        pass
+    assert made[0]["port"] == 1

@@ -1,0 +1,35 @@
+"""Connections to a MySQL server by PyMySQL that share what is costly about TLS.
+
+PyMySQL offers TLS on every connection and, for that, reads all certificates of the system each time: 20 ms of CPU
+time, many times what the rest of a connection takes. A pool under load makes and drops connections all the time.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pymysql.connections import Connection
+
+_LOCK = threading.Lock()
+_CONTEXTS: dict[tuple[tuple[str, Any], ...], ssl.SSLContext] = {}
+
+
+class SharingConnection(Connection):
+    """A connection whose TLS context is that of all others with the same options."""
+
+    def _create_ssl_ctx(self, sslp: ssl.SSLContext | Mapping[str, Any]) -> ssl.SSLContext:
+        if isinstance(sslp, ssl.SSLContext):
+            return sslp
+        key = tuple(sorted(sslp.items()))
+        with _LOCK:
+            if key not in _CONTEXTS:
+                _CONTEXTS[key] = super()._create_ssl_ctx(sslp)
+            return _CONTEXTS[key]
+
+
+def connect(_dialect: Any, _record: Any, arguments: list[Any], options: dict[str, Any]) -> SharingConnection:
+    """For SQLAlchemy's event `do_connect`."""
+    return SharingConnection(*arguments, **options)
