@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
-from kilonova.db.api import build_requests, instance_mappings, key_pairs, quotas
+from kilonova.db.api import build_requests, key_pairs, quotas
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cell, CellDown, Cells
 from kilonova.db.engine import Tx
@@ -117,24 +117,57 @@ def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    user_id: str
+    vcpus: int
+    memory_mb: int
+
+
+class _Sizes:
+    """What accepted servers will take, which never changes: of many that wait, each is read once. Thread-safe."""
+
+    MOST = 10_000
+    """Sizes that are kept; then all are read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Size] = {}
+
+    def of(self, tx: Tx, uuids: Sequence[str]) -> list[_Size]:
+        """Of those that are still asked for."""
+        found = {uuid: size for uuid in uuids if (size := self._known.get(uuid)) is not None}
+        missing = [uuid for uuid in uuids if uuid not in found]
+        if missing:
+            texts = build_requests.build_request_instances(tx, missing)
+            fresh = {uuid: _size(text) for uuid, text in texts.items()}
+            if len(self._known) > self.MOST:
+                self._known.clear()
+            self._known.update(fresh)
+            found |= fresh
+        return list(found.values())
+
+
+def _size(instance: str) -> _Size:
+    data = msgspec.json.decode(instance)["nova_object.data"]
+    return _Size(data["user_id"], data["vcpus"] or 0, data["memory_mb"] or 0)
+
+
+_SIZES: Final = _Sizes()
+
+
 def _requested(cells: Cells, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
     """The use of accepted servers that are in no cell yet."""
     total = {"project": dict.fromkeys(OF_SERVERS, 0)}
     if user_id is not None:
         total["user"] = dict.fromkeys(OF_SERVERS, 0)
     with cells.api.read() as tx:
-        rows = build_requests.build_request_list(tx, project_id=project_id)
-        mappings = instance_mappings.instance_mapping_list(tx, [row["instance_uuid"] for row in rows]) if rows else []
-    counted_elsewhere = {mapping["instance_uuid"] for mapping in mappings if mapping["cell_id"] is not None}
-    for row in rows:
-        if row["instance_uuid"] in counted_elsewhere:
-            continue
-        data = msgspec.json.decode(row["instance"])["nova_object.data"]
+        asked = _SIZES.of(tx, build_requests.build_request_unplaced(tx, project_id))
+    for size in asked:
         for scope, used in total.items():
-            if scope == "project" or data["user_id"] == user_id:
+            if scope == "project" or size.user_id == user_id:
                 used["instances"] += 1
-                used["cores"] += data["vcpus"] or 0
-                used["ram"] += data["memory_mb"] or 0
+                used["cores"] += size.vcpus
+                used["ram"] += size.memory_mb
     return total
 
 

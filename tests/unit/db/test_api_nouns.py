@@ -166,6 +166,18 @@ class TestRequests:
         assert not api_db.run(build_requests.build_request_delete, "a")
         assert not api_db.run(build_requests.build_request_update, "a", {"tags": "[]"})
 
+    def test_what_is_only_asked_for_is_in_no_cell(self, api_db: Database) -> None:
+        new = [{"instance_uuid": uuid, "project_id": "p", "instance": f'"{uuid}"'} for uuid in ("a", "b", "c")]
+        api_db.run(build_requests.build_request_create_many, new)
+        mapped = [{"instance_uuid": uuid, "project_id": "p", "user_id": "u"} for uuid in ("a", "b")]
+        api_db.run(instance_mappings.instance_mapping_create_many, mapped)
+        cell = {"uuid": "x", "name": "x", "transport_url": "fake://", "database_connection": "sqlite://"}
+        made = api_db.run(cell_mappings.cell_mapping_create, cell)
+        api_db.run(instance_mappings.instance_mapping_set_cell, "b", made["uuid"])
+        assert sorted(api_db.query(build_requests.build_request_unplaced, "p")) == ["a", "c"]
+        assert api_db.query(build_requests.build_request_unplaced, "q") == []
+        assert api_db.query(build_requests.build_request_instances, ["a", "gone"]) == {"a": '"a"'}
+
     def test_request_specs(self, api_db: Database) -> None:
         api_db.run(request_specs.request_spec_create_many, [{"instance_uuid": u, "spec": "{}"} for u in ("a", "b")])
         api_db.run(request_specs.request_spec_update, "a", {"spec": '{"x": 1}'})

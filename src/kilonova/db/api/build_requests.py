@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.db import query
-from kilonova.db.api.tables import BUILD_REQUESTS
+from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
@@ -29,6 +29,23 @@ def build_request_list(
     if instance_uuids is not None:
         statement = statement.where(_C.instance_uuid.in_(list(instance_uuids)))
     return query.rows(tx, statement)
+
+
+def build_request_unplaced(tx: Tx, project_id: str) -> list[str]:
+    """The instances of a project that are only asked for: no cell has them yet."""
+    mapping = INSTANCE_MAPPINGS.c
+    statement = (
+        sa.select(_C.instance_uuid)
+        .outerjoin_from(BUILD_REQUESTS, INSTANCE_MAPPINGS, _C.instance_uuid == mapping.instance_uuid)
+        .where(_C.project_id == project_id, mapping.cell_id.is_(None))
+    )
+    return list(tx.execute(statement).scalars())
+
+
+def build_request_instances(tx: Tx, instance_uuids: Iterable[str]) -> dict[str, str]:
+    """The JSON text of each instance that is still asked for."""
+    statement = sa.select(_C.instance_uuid, _C.instance).where(_C.instance_uuid.in_(list(instance_uuids)))
+    return {row.instance_uuid: row.instance for row in tx.execute(statement)}
 
 
 def build_request_create(tx: Tx, values: Mapping[str, Any]) -> Row:
