@@ -175,7 +175,10 @@ class Engine:
         done = run.event(EventKind.SUCCEEDED, None, clock.monotonic() - began)
         if place == len(flow.stages):
             return self._end(run, State.DONE, done, within)
-        self._write(run, State.RUNNING, flow.stages[place].name, done, within=within)
+        if isinstance(stage, Step) and stage.light:
+            run.moved_lightly(flow.stages[place].name, done)
+        else:
+            self._write(run, State.RUNNING, flow.stages[place].name, done, within=within)
         return True
 
     # Failure.
@@ -250,7 +253,7 @@ class Engine:
         within: Callable[[Any], None] | None = None,
     ) -> None:
         version = self.flows[run.row.op].version
-        events = () if event is None else (event,)
+        events = (*run.unwritten, *(() if event is None else (event,)))
 
         def change(tx: Any) -> Change:
             if within is not None:

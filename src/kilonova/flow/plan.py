@@ -7,10 +7,13 @@
         rest(watch, every=5.0, limit=600.0),
     )
 
-Guarantees (those of steno's sagas): a step runs at least once; once a later step has started, an earlier one never
+Guarantees (those of steno's sagas): a step runs at least once; once a later step has ended, an earlier one never
 runs again; after a failure the failed step and every step before it are undone, last first; a flow ends as done,
 unwound, or stuck because an undo failed. So steps and undos are written to be repeated, and an undo works even if its
 step did nothing or half of it.
+
+The end of a `light` step is not written by itself but with that of the next stage: a worker that dies in between
+repeats it. That saves a transaction where the step is as good as its repetition.
 """
 
 from __future__ import annotations
@@ -74,7 +77,10 @@ UNDO_RETRY = Retry(on=(Exception,), attempts=8)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """One piece of work. `atomic`: it only changes the flow's own database, in one transaction with the position."""
+    """One piece of work. `atomic`: it only changes the flow's own database, in one transaction with the position.
+
+    `light`: its end is written with that of the next stage.
+    """
 
     name: str
     do: Action
@@ -82,6 +88,7 @@ class Step:
     retry: Retry = NO_RETRY
     undo_retry: Retry = UNDO_RETRY
     atomic: bool = False
+    light: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -112,9 +119,11 @@ class Flow:
     version: int = 1
 
     def __post_init__(self) -> None:
-        names = [stage.name for stage in self.stages]
+        names, last = [stage.name for stage in self.stages], self.stages[-1] if self.stages else None
         if not names or len(set(names)) != len(names):
             raise ValueError(f"flow {self.op}: stages need distinct names: {names}")
+        if any(isinstance(stage, Step) and stage.light and (stage.atomic or stage is last) for stage in self.stages):
+            raise ValueError(f"flow {self.op}: a light step writes nothing itself and is not the last")
 
     def index(self, name: str | None) -> int:
         """Place of a stage; 0 for None. KeyError for a stage that this code does not know."""
@@ -132,10 +141,16 @@ def flow(op: str, *stages: Stage, version: int = 1) -> Flow:
 
 
 def step(
-    do: Action, *, undo: Action | None = None, retry: Retry = NO_RETRY, atomic: bool = False, name: str | None = None
+    do: Action,
+    *,
+    undo: Action | None = None,
+    retry: Retry = NO_RETRY,
+    atomic: bool = False,
+    light: bool = False,
+    name: str | None = None,
 ) -> Step:
     """A stage that does something; named as its function."""
-    return Step(name or do.__name__, do, undo, retry, atomic=atomic)
+    return Step(name or do.__name__, do, undo, retry, atomic=atomic, light=light)
 
 
 def rest(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kilonova.base import clock
-from kilonova.flow.store import Change, EventKind, FlowEvent, FlowRow, FlowStore, LeaseLost, NewFlow, State
+from kilonova.flow.store import EventKind, FlowEvent, FlowRow, FlowStore, LeaseLost, NewFlow, State
 
 
 @dataclasses.dataclass(eq=False)
@@ -45,7 +45,7 @@ class Run:
     def __init__(self, lease: Lease, world: Any, secrets: Mapping[str, Any], worker: str) -> None:
         self.lease = lease
         self.row = lease.row
-        self._stored = msgspec.json.encode(lease.row.frame)
+        self._stored = self._begun = msgspec.json.encode(lease.row.frame)
         self.frame: dict[str, Any] = lease.row.frame
         self.secrets = dict(secrets)
         self.world = world
@@ -53,6 +53,9 @@ class Run:
         self.stage = lease.row.position or ""
         self.tx: Any = None
         self.children: list[NewFlow] = []
+        self._children_before = 0
+        self.unwritten: list[FlowEvent] = []
+        """Ends of light steps that go into the log with the next write."""
         self.drop_sealed = False
 
     @property
@@ -78,13 +81,6 @@ class Run:
         if not self.lease.held():
             raise LeaseLost(self.row.id)
 
-    def checkpoint(self) -> None:
-        """Store the frame now, in the middle of a step: the record comes before the resource."""
-        self.guard()
-        change = Change(self.row.state, self.row.position, tries=self.row.tries, frame=self.changed_frame())
-        self.lease.store.write(self.row.id, self.lease.epoch, lambda _tx: change)
-        self.stored()
-
     def note(self, kind: EventKind, detail: str) -> None:
         """Append to the flow's log."""
         self.lease.store.log(self.event(kind, detail))
@@ -106,11 +102,11 @@ class Run:
 
     def begin_again(self) -> None:
         """Forget what an atomic step left in memory before its transaction is repeated."""
-        self.frame = msgspec.json.decode(self._stored)
-        self.children.clear()
+        self.frame = msgspec.json.decode(self._begun)
+        del self.children[self._children_before :]
 
     def stored(self) -> None:
-        self._stored = msgspec.json.encode(self.frame)
+        self._stored = self._begun = msgspec.json.encode(self.frame)
 
     def event(self, kind: EventKind, detail: str | None = None, duration: float | None = None) -> FlowEvent:
         return FlowEvent(
@@ -130,6 +126,15 @@ class Run:
         self.row = dataclasses.replace(self.row, state=state, position=position, tries=tries)
         self.stored()
         self.children.clear()
+        self._children_before = 0
+        self.unwritten.clear()
+
+    def moved_lightly(self, position: str, done: FlowEvent) -> None:
+        """Go on to the next stage; what this one did to the frame is written with the next end."""
+        self.row = dataclasses.replace(self.row, state=State.RUNNING, position=position, tries=0)
+        self._begun = msgspec.json.encode(self.frame)
+        self._children_before = len(self.children)
+        self.unwritten.append(done)
 
 
 Describe = Callable[[BaseException], dict[str, Any]]

@@ -142,8 +142,9 @@ class Hosts:
         if (host, server.uuid) in self.gave_back:
             return
         if host in self.refusing and server.host is None:
-            self.gave_back.add((host, server.uuid))
             self.stage.clients.placement.allocations_delete(ctxt, server.uuid, force=True)
+            # Only now: a claim that could not be released is tried again with the mail that is kept.
+            self.gave_back.add((host, server.uuid))
             self.given_back.append(
                 {"instances": [server], "filter_properties": filter_properties, "host_lists": [host_list], **more}
             )

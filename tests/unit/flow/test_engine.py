@@ -272,3 +272,65 @@ def test_a_key_that_nobody_has_any_more_does_not_stop_a_flow_for_ever(table: Flo
     new = put(table, sealed=Seal(["another"]).close({"admin_password": "x"}))
     assert go(table, plan, World(), new) is State.DONE
     assert seen == [{}]
+
+
+class Die(BaseException):
+    pass
+
+
+def light_three() -> Flow:
+    return flow("three", step(act("a"), undo=act("undo_a"), light=True), step(act("b"), undo=act("undo_b")))
+
+
+def test_the_end_of_a_light_step_is_written_with_the_next(table: FlowTable, database: Database) -> None:
+    new, world = put(table), World()
+    writes = []
+    real = table.write
+    table.write = lambda *args: (writes.append(args), real(*args))  # type: ignore[method-assign]
+    assert go(table, light_three(), world, new) is State.DONE
+    assert len(writes) == 1
+    assert table.get(new.id).frame["did"] == ["a", "b"]
+    log = [(event.kind, event.step) for event in database.query(flows.events, new.id)]
+    assert log == [(EventKind.SUCCEEDED, "a"), (EventKind.SUCCEEDED, "b")]
+
+
+def test_a_light_step_is_repeated_by_who_comes_after_a_death(table: FlowTable) -> None:
+    new, world = put(table), World()
+
+    def die(run: Run) -> None:
+        raise Die
+
+    with pytest.raises(Die):
+        go(table, light_three(), world, new, lease_ms=200, between=die)
+    time.sleep(0.3)
+    assert go(table, light_three(), world, new) is State.DONE
+    assert world.did == ["a", "a", "b"]
+    assert table.get(new.id).frame["did"] == ["a", "b"]
+
+
+def test_a_failure_after_a_light_step_undoes_it_too(table: FlowTable) -> None:
+    new, world = put(table), World()
+    world.fail["b"] = [ValueError("no")]
+    assert go(table, light_three(), world, new) is State.UNWOUND
+    assert world.did == ["a", "b", "undo_b", "undo_a"]
+
+
+def test_an_atomic_step_that_is_repeated_finds_what_a_light_one_left(table: FlowTable) -> None:
+    new, world = put(table), World()
+    seen = []
+
+    def commit(run: Run) -> None:
+        run.begin_again()
+        seen.append(list(run.frame["did"]))
+
+    plan = flow("three", step(act("a"), light=True), step(commit, atomic=True))
+    assert go(table, plan, world, new) is State.DONE
+    assert seen == [["a"]]
+
+
+@pytest.mark.parametrize(
+    "stages", [[step(act("a"), light=True)], [step(act("a"), light=True, atomic=True), step(act("b"))]]
+)
+def test_a_light_step_needs_a_next_one_and_no_transaction(stages: list) -> None:
+    with pytest.raises(ValueError, match="light"):
+        flow("three", *stages)

@@ -15,6 +15,7 @@ from kilonova.conductor.frames import pack, unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions
 from kilonova.db.api import build_requests, instance_mappings
+from kilonova.db.cells import UnknownCellError
 from kilonova.db.engine import Database
 from kilonova.flow import offers
 from kilonova.flow.plan import Finish, Retry, flow, rest, step
@@ -34,13 +35,11 @@ class UserDeletedError(Exception):
 
 def choose(run: Run) -> None:
     """Hosts with claims in Placement, and alternates, for all servers at once that are still wanted."""
+    if run.row.lease_epoch > 1:
+        # An earlier worker may have claimed before it was lost.
+        _release_all(run)
     if "servers" not in run.frame:
         _count_in(run)
-    if run.frame.get("choosing"):
-        # An earlier try may have claimed before it was lost.
-        _release_all(run)
-    run.frame["choosing"] = True
-    run.checkpoint()
     spec = unpack(run.frame["request_specs"][0])
     spec.num_instances = len(run.frame["servers"])
     run.guard()
@@ -52,7 +51,6 @@ def choose(run: Run) -> None:
         return_alternates=True,
     )
     run.frame["hosts"] = dict(zip(run.frame["servers"], pack(chosen), strict=True))
-    del run.frame["choosing"]
 
 
 def _count_in(run: Run) -> None:
@@ -68,7 +66,7 @@ def _count_in(run: Run) -> None:
 
 
 def _release_all(run: Run) -> None:
-    for uuid in run.frame.get("servers", ()):
+    for uuid in run.frame.get("servers") or _asked_for(run):
         resources.release_allocations(run.world, context(run), uuid)
 
 
@@ -178,11 +176,20 @@ def give_up(run: Run) -> None:
     if committed is not None and committed["cell_id"] is not None:
         place = world.place(committed["cell_uuid"])
         place.database.run(records.fail, context(run), run.subject_id, failure, world.host)
-    elif "cell" in run.frame and _place(run).database.query(records.look, run.subject_id) is not None:
-        _place(run).database.run(records.fail, context(run), run.subject_id, failure, world.host)
-        _show_or_erase(run, run.subject_id, _place(run).uuid or "", _place(run).database)
+    elif (unseen := _recorded(run)) is not None:
+        unseen.database.run(records.fail, context(run), run.subject_id, failure, world.host)
+        _show_or_erase(run, run.subject_id, unseen.uuid or "", unseen.database)
     else:
         _bury(run, run.subject_id)
+
+
+def _recorded(run: Run) -> Place | None:
+    """The cell that has the server's record already, whether or not the worker that made it lived to say so."""
+    try:
+        place: Place = run.world.place(unpack(run.frame["hosts"][0]).cell_uuid)
+    except UnknownCellError:
+        return None
+    return None if place.database.query(records.look, run.subject_id) is None else place
 
 
 # What several steps need.
@@ -243,14 +250,14 @@ SHORTLY = Retry(on=(Exception,), but=(UserDeletedError,), attempts=8, base=0.5, 
 
 BATCH = flow(
     offers.BUILD_BATCH,
-    step(choose, undo=bury_all, retry=PATIENT),
+    step(choose, undo=bury_all, retry=PATIENT, light=True),
     step(fan_out),
 )
 
 FLOW = flow(
     offers.BUILD,
-    step(record, undo=give_up, retry=SHORTLY),
+    step(record, undo=give_up, retry=SHORTLY, light=True),
     step(commit, atomic=True),
-    step(send, undo=clean, retry=SHORTLY),
+    step(send, undo=clean, retry=SHORTLY, light=True),
     rest(watch, every=watching.pause, retry=watching.UNTIRING),
 )
