@@ -220,7 +220,7 @@ FLOW = flow(
     offers.RESCHEDULE,
     step(accept, undo=fail, retry=_SHORTLY),
     step(claim, undo=release, retry=_SHORTLY),
-    step(prepare, retry=_SHORTLY, light=True),
+    step(prepare, retry=_SHORTLY),
     step(send, undo=clean, retry=_SHORTLY, light=True),
     rest(watch, every=watching.pause, retry=watching.UNTIRING),
 )
