@@ -100,3 +100,42 @@ def test_a_claim_that_placement_refuses_is_explained_to_the_user(cloud: ControlP
     fault = cloud.request("GET", f"/servers/{server}", status=200)["server"]["fault"]
     assert "placement answered with HTTP 403" in fault["message"]
     assert "hunter2" not in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "path", "status", "code"),
+    [
+        ("neutron", "GET", "/v2.0/networks", 404, 500),
+        ("neutron", "GET", "/v2.0/networks", 500, 503),
+        ("glance", "GET", "/v2/images/", 429, 503),
+        ("cinder", "GET", "/volumes/", LOST, 503),
+        ("cinder", "POST", "/attachments$", 500, 503),
+    ],
+)
+def test_the_api_names_the_service_that_is_in_the_way(
+    cloud: ControlPlane, service: str, method: str, path: str, status: int, code: int
+) -> None:
+    volume = cloud.cloud.cinder.volume(project=PROJECT, bootable="true")
+    device = {"boot_index": 1, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
+    root = {"boot_index": 0, "uuid": cloud.image, "source_type": "image", "destination_type": "local"}
+    fake = getattr(cloud.cloud, service)
+    if status == LOST:
+        fake.unreachable(method, path, times=1000)
+    else:
+        fake.fail(method, path, status=status, times=1000, body={"error": {"message": "at 192.0.2.7"}})
+    answer = cloud.create(status=code, block_device_mapping_v2=[root, device])
+    message = next(iter(answer.values()))["message"]
+    assert f"service {service}" in message or "service fake" in message
+    assert "192.0.2.7" not in message
+    assert cloud.cloud.cinder.volumes[volume]["status"] == "available"
+
+
+def test_b055_what_is_raised_does_not_leak_when_the_undoing_fails_too(cloud: ControlPlane) -> None:
+    for host in cloud.hosts:
+        for method in ("spawn", "destroy"):
+            cloud.fault(host, method, lambda: RuntimeError("secret /etc/x password=hunter2"), calls=range(1, 10))
+    server = cloud.create()["id"]
+    cloud.until_status(server, "ERROR")
+    shown = cloud.request("GET", f"/servers/{server}", status=200)["server"]["fault"]
+    assert "hunter2" not in str(shown)
+    assert "hunter2" in str(cloud.show(server)["fault"])

@@ -1,18 +1,28 @@
 """Which exceptions a client sees, and as what."""
 
-from kilonova.clients.http import ServiceUnavailable
-from kilonova.contract.exceptions import NovaException
+import logging
+from typing import Final
+
+from kilonova.clients.http import ServiceError
+from kilonova.contract.exceptions import CinderConnectionFailed, NovaException
 from kilonova.wire.rpc.errors import RpcUnreachable
 
-_UNSEEN = 500
+LOG = logging.getLogger(__name__)
+_UNSEEN: Final = 500
+_BUSY: Final = 429
 
 
 def seen(error: Exception) -> tuple[int, str] | None:
     """The code and message of an error that is the client's business; None for a fault of the service."""
     if isinstance(error, NovaException) and error.code < _UNSEEN:
         return error.code, error.format_message()
-    if isinstance(error, ServiceUnavailable):
-        return 503, f"The service {error.service} does not answer; try again later."
+    if isinstance(error, ServiceError):
+        LOG.warning("another service is in the way: %s", error)
+        passing = error.status is None or error.status >= _UNSEEN or error.status == _BUSY
+        return (503, f"{error.for_users} Try again later.") if passing else (500, error.for_users)
+    if isinstance(error, CinderConnectionFailed):
+        LOG.warning("another service is in the way: %s", error)
+        return 503, "The service cinder does not answer. Try again later."
     if isinstance(error, RpcUnreachable):
         return 503, "The message bus does not answer; try again later."
     return None

@@ -41,6 +41,12 @@ class ServiceError(Exception):
         self.kind = kind
         self.detail = message
 
+    @property
+    def for_users(self) -> str:
+        """What everybody may read: the service's own words may tell of hosts and addresses."""
+        what = "does not answer" if self.status is None else f"answered with HTTP {self.status}"
+        return f"The service {self.service} {what}."
+
 
 class ServiceUnavailable(ServiceError):
     """No answer, or one that says try later; `sent` is False when the request certainly did not arrive."""

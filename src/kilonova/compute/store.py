@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kilonova.base import clock
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.wire.rpc.clients import ConductorClient
@@ -230,6 +231,8 @@ def message_of(error: BaseException) -> str:
     """What a user may read of an error: the message of our own exceptions, only the class of others."""
     if isinstance(error, exceptions.NovaException):
         return error.format_message()
+    if isinstance(error, ServiceError):
+        return error.for_users
     return type(error).__name__
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.objects import fault as faults
@@ -20,7 +21,7 @@ _OWN_WORDS = (exceptions.NovaException, DeadlineExceeded)
 def describe(exc: BaseException) -> Failure:
     """What is kept of an exception: our own messages are for users, of others only the class is."""
     kind = exc.kind if isinstance(exc, RpcRemoteError) else type(exc).__name__
-    message = str(exc) if isinstance(exc, _OWN_WORDS) else kind
+    message = exc.for_users if isinstance(exc, ServiceError) else str(exc) if isinstance(exc, _OWN_WORDS) else kind
     return {
         "class": kind,
         "message": message,

@@ -57,9 +57,7 @@ class Handlers:
         try:
             found = self._chooser.select(ctxt, spec_obj, instance_uuids, alternates=alternates)
         except ServiceError as error:
-            # What the other service said is for the log; the reason here is read by the server's user.
-            what = "does not answer" if error.status is None else f"answered with HTTP {error.status}"
-            raise exceptions.NoValidHost(reason=f"The service {error.service} {what}.") from error
+            raise exceptions.NoValidHost(reason=error.for_users) from error
         if return_objects:
             return found
         return [{"host": first.service_host, "nodename": first.nodename, "limits": {}} for first, *_ in found]

@@ -109,7 +109,7 @@ def judge(instance_uuid: str, error: Exception) -> Verdict:
         return Verdict(True, message_of(cause), cause)
     reason = _hopeless(where, cause)
     if reason is None:
-        return Verdict(True, str(cause) or type(cause).__name__, cause)
+        return Verdict(True, message_of(cause), cause)
     abort = exceptions.BuildAbortException(instance_uuid=instance_uuid, reason=reason)
     abort.__cause__ = cause
     return Verdict(False, abort.format_message(), abort)
