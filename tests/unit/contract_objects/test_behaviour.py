@@ -114,3 +114,12 @@ def test_a_list_is_a_sequence_of_its_objects() -> None:
     primitive = tags.obj_to_primitive()
     assert primitive["nova_object.name"] == "TagList"
     assert len(WireObject.obj_from_primitive(primitive)) == 2
+
+
+def test_processors_that_no_machine_has_are_refused() -> None:
+    """Whoever owns an image writes what he likes into its properties: counting to it must not fill the memory."""
+    for text in ("0-99999999", "^1-99999999", "8192", "1,99999999"):
+        with pytest.raises(ValueError, match="processor"):
+            objects.ImageMeta.from_dict({"properties": {"hw_numa_cpus.0": text}})
+    found = objects.ImageMeta.from_dict({"properties": {"hw_numa_cpus.0": "0-3,^2", "hw_numa_cpus.1": "8191"}})
+    assert found.properties.hw_numa_cpus == [{0, 1, 3}, {8191}]

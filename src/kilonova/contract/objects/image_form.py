@@ -36,6 +36,8 @@ EMPTY_NUMBER = ("size", "virtual_size")
 """Unknown values that the wire object cannot leave open."""
 
 NUMA_CELLS = 128
+MOST_CPUS = 8192
+"""More processors than Linux knows no guest has; whoever owns an image could name any number."""
 REQUIRED_TRAIT = "required"
 
 
@@ -72,7 +74,10 @@ def cpu_set(text: str) -> set[int]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         target = refused if part.startswith("^") else wanted
         first, _, last = part.lstrip("^").partition("-")
-        target |= set(range(int(first), int(last or first) + 1))
+        low, high = int(first), int(last or first)
+        if high >= MOST_CPUS:
+            raise ValueError(f"there is no processor {high}")
+        target |= set(range(low, high + 1))
     return wanted - refused
 
 
