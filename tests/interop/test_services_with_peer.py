@@ -168,7 +168,9 @@ class Cloud:
     # Hosts
 
     def set_status(self, host: str, status: str) -> None:
-        body = {"status": status} | ({"disabled_reason": "a test"} if status == "disabled" else {})
+        self.change_service(host, {"status": status} | ({"disabled_reason": "a test"} if status == "disabled" else {}))
+
+    def change_service(self, host: str, body: dict[str, Any]) -> None:
         self.admin.call("PUT", self.url(f"/os-services/{self.services()[host]['id']}"), body, NEWEST)
 
     @contextlib.contextmanager
@@ -251,7 +253,6 @@ def test_a_server_lives_its_whole_life(cloud: Cloud, host: str) -> None:
 
 
 def test_many_servers_come_and_go_at_once(cloud: Cloud) -> None:
-    before = {host: cloud.node(host)["memory_mb_used"] for host in cloud.service.members}
     with cloud.only("other", "same"):
         cloud.create("many", min_count=16, max_count=16)
         ids = [one["id"] for one in cloud.demo.get(cloud.url("/servers?name=many"), **NEWEST)["servers"]]
@@ -263,10 +264,11 @@ def test_many_servers_come_and_go_at_once(cloud: Cloud) -> None:
     cloud.delete(*ids)
     for server in ids:
         cloud.assert_left_nothing(server)
-    poll("used memory is not given back", lambda: used(cloud) == before, PATIENCE)
+    poll("used memory is not given back", lambda: used(cloud) == dict.fromkeys(cloud.service.members, 512), 180)
 
 
 def used(cloud: Cloud) -> dict[str, int]:
+    """MiB, with what each host keeps for itself."""
     return {host: cloud.node(host)["memory_mb_used"] for host in cloud.service.members}
 
 
@@ -283,21 +285,30 @@ def test_a_server_that_no_host_builds_is_in_error(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("host", ["other", "same"])
-def test_a_service_is_disabled_stopped_and_started(cloud: Cloud, host: str) -> None:
+def test_a_service_is_disabled_and_forced_down(cloud: Cloud, host: str) -> None:
     cloud.set_status(host, "disabled")
     shown = cloud.services()[host]
     assert (shown["status"], shown["disabled_reason"], shown["state"]) == ("disabled", "a test", "up")
     poll("no trait in Placement", lambda: "COMPUTE_STATUS_DISABLED" in traits(cloud, host), PATIENCE)
     cloud.set_status(host, "enabled")
     poll("a trait in Placement", lambda: "COMPUTE_STATUS_DISABLED" not in traits(cloud, host), PATIENCE)
+    for forced, state in ((True, "down"), (False, "up")):
+        cloud.change_service(host, {"forced_down": forced})
+        assert cloud.services()[host]["state"] == state
+
+
+def test_a_host_is_stopped_and_started(cloud: Cloud) -> None:
+    """One of ours: the peer's fake driver makes a new node identity whenever it starts, and the peer refuses that."""
+    [host] = [name for name in ("other", "same") if cloud.service.members[name].side == "ours"]
     server = cloud.create("kept", host)
     cloud.until(server, "ACTIVE")
+    seen = cloud.services()[host]["updated_at"]
     cloud.running.stop(f"nova-compute-{host}")
-    cloud.admin.call("PUT", cloud.url(f"/os-services/{cloud.services()[host]['id']}"), {"forced_down": True}, NEWEST)
-    assert cloud.services()[host]["state"] == "down"
-    cloud.admin.call("PUT", cloud.url(f"/os-services/{cloud.services()[host]['id']}"), {"forced_down": False}, NEWEST)
     cloud.running.start()
-    poll("the host is not up", lambda: cloud.services()[host]["state"] == "up", PATIENCE)
+    poll("the host says nothing", lambda: cloud.services()[host]["updated_at"] > seen, PATIENCE)
+    cloud.act(server, "reboot", {"type": "HARD"})
+    cloud.until(server, "ACTIVE")
+    cloud.assert_lives_on(server, host)
     cloud.delete(server)
     cloud.assert_left_nothing(server)
 
