@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
+import types
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
+import sqlalchemy as sa
 from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
 
+from kilonova.conductor.building import elsewhere
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
 from kilonova.contract import exceptions, objects
 from kilonova.db import flows
 from kilonova.db.objects import action, bdm, tag
+from kilonova.flow import offers
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
 from kilonova.flow.store import LIVE, NewFlow
@@ -237,6 +246,40 @@ def test_volumes_of_a_server_without_a_host_are_free_again(stage: Stage) -> None
     run(stage)
     assert stage.buried(server).vm_state == "error"
     assert stage.cloud.cinder.attachments == {}
+
+
+def test_an_attachment_made_anew_is_on_record_although_its_transaction_was_lost(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = begin(stage, stage.post())
+    run(stage)
+    device = objects.BlockDeviceMapping(
+        instance_uuid=server,
+        source_type="volume",
+        destination_type="volume",
+        volume_id=stage.cloud.cinder.volume(),
+        boot_index=0,
+        attachment_id="11111111-2222-4333-8444-555555555555",
+    )
+    stage.cell.run(bdm.create, stage.ctxt(), device)
+    place, lost = stage.world.place(CELL1_UUID), []
+    real = place.database.write
+
+    @contextlib.contextmanager
+    def write() -> Iterator[Any]:
+        with real() as tx:
+            yield tx
+            if not lost:
+                lost.append(True)
+                raise sa.exc.OperationalError("COMMIT", None, sqlite3.OperationalError("database is locked"))
+
+    monkeypatch.setattr(place.database, "write", write)
+    under_way: Any = types.SimpleNamespace(
+        world=stage.world, subject_id=server, frame={"context": offers.context_part(stage.ctxt())}, secrets={}
+    )
+    elsewhere._reattach(under_way, place, device)
+    kept = stage.cell.query(bdm.get_by_volume, stage.ctxt(), device.volume_id)
+    assert list(stage.cloud.cinder.attachments) == [kept.attachment_id]
 
 
 def test_a_conductor_that_just_began_does_not_believe_that_hosts_are_down(stage: Stage) -> None:

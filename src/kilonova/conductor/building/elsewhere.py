@@ -6,6 +6,7 @@ the first choice, and the claim is made in Placement.
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Sequence
@@ -140,7 +141,8 @@ def _reattach(run: Run, place: Place, device: objects.BlockDeviceMapping) -> Non
         found = cinder.attachment_find(ctxt, device.volume_id, run.subject_id)
         made = found or cinder.attachment_create(ctxt, device.volume_id, run.subject_id)
         device.attachment_id = made["id"]
-        place.database.run(bdms.save, ctxt, device)
+        # A copy for each try: saving marks it as saved before the transaction is committed.
+        place.database.run(lambda tx: bdms.save(tx, ctxt, copy.deepcopy(device)))
 
 
 def clean(run: Run) -> None:
