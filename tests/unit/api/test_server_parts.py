@@ -99,6 +99,12 @@ def test_metadata_of_a_deleted_or_foreign_server(world: Any) -> None:
     assert seeds.record(world, uuid)["metadata"] == {"a": "1"}
 
 
+def test_an_item_that_there_is_not_is_said_before_the_state(world: Any) -> None:
+    uuid = seeds.server(world, metadata={"a": "1"}, vm_state="error")
+    assert meta(world, uuid, "DELETE", "/b").status_code == 404
+    assert meta(world, uuid, "DELETE", "/a").status_code == 409
+
+
 # ---------------------------------------------------------------- tags
 
 

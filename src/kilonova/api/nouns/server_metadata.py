@@ -62,6 +62,8 @@ def update(call: Call[Services], server_id: str, id: str) -> dict[str, Any]:
 
 
 def delete(call: Call[Services], server_id: str, id: str) -> None:
+    if id not in _metadata(call, server_id, contract.DELETE_POLICY):
+        raise _unknown()
     cell = _cell(call, server_id, contract.DELETE_POLICY, contract.REMOVE)
     cell.database.run(_take_out, call, cell, server_id, id)
 
