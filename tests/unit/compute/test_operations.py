@@ -6,10 +6,12 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+from tests.unit.compute.world import NOTHING, PROJECT, World, volume_disk, wait_for
 
+from kilonova.base import clock
 from kilonova.contract import exceptions, objects
 from kilonova.contract.rpc import compute as table
+from kilonova.db.objects import instance as instances
 
 
 def test_stop_start_and_both_reboots(world: World) -> None:
@@ -70,6 +72,22 @@ def test_a_delete_that_begins_at_once_refuses_no_waits_afterwards(
     world.idle()
     with agent.events.expect(server.uuid, [], timeout=1.0):
         assert allowed.is_set()
+
+
+def test_a_delete_whose_record_names_no_interfaces_keeps_the_port_that_its_user_brought(world: World) -> None:
+    world.host()
+    server = world.built()
+    [made] = world.cloud.neutron.ports_of(server.uuid)
+    brought = world.cloud.neutron.ports[world.cloud.neutron.port(world.network, project=PROJECT)]
+    brought |= {"device_id": server.uuid, "created_at": "2020-01-01T00:00:00Z"}
+    made["created_at"] = clock.iso(clock.now())
+    server.info_cache.network_info = []
+    world.db.run(instances.save, world.ctxt(), server)
+    world.cast("terminate_instance", world.server(server.uuid), "deleting", bdms=world.disks(server))
+    world.gone(server.uuid)
+    world.idle()
+    assert made["id"] not in world.cloud.neutron.ports
+    assert world.cloud.neutron.ports[brought["id"]]["device_id"] == ""
 
 
 def test_a_repeated_delete_does_no_harm(world: World) -> None:

@@ -8,10 +8,12 @@ it bound is unbound.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.clients.neutron import requests
 from kilonova.clients.neutron.rest import Item, NeutronError, NeutronRest
@@ -257,6 +259,12 @@ def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], p
             failures.append(exc)
     if failures:
         raise failures[0]
+
+
+def predates(port: Mapping[str, Any], born: datetime.datetime | None) -> bool:
+    """Whether a port is certainly older than the record of its server: then its user made it beforehand."""
+    made = port.get("created_at")
+    return bool(born and made and clock.parse(made) < born.replace(microsecond=0))
 
 
 def unbind(rest: NeutronRest, ctxt: RequestContext, port_id: str, device: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kilonova.base import clock
 from kilonova.clients.http import ServiceError
+from kilonova.clients.neutron.allocation import predates
 from kilonova.conductor import records
 from kilonova.conductor.world import Place, World
 from kilonova.contract import exceptions, objects
@@ -41,15 +42,10 @@ def release_ports(world: World, ctxt: RequestContext, instance: objects.Instance
     ports = world.clients.neutron.ports_by_device(own, instance.uuid, instance.project_id)
     if not ports:
         return
-    older = [objects.NetworkRequest(port_id=each["id"]) for each in ports if _predates(each, instance)]
+    born = clock.aware(instance.get("created_at"))
+    older = [objects.NetworkRequest(port_id=each["id"]) for each in ports if predates(each, born)]
     known = list(requested.objects) if requested is not None else []
     world.clients.neutron.deallocate(own, instance, requested=[*known, *older], cached=_cached(instance))
-
-
-def _predates(port: Mapping[str, Any], instance: objects.Instance) -> bool:
-    born = clock.aware(instance.created_at) if instance.obj_attr_is_set("created_at") else None
-    made = port.get("created_at")
-    return bool(born and made and clock.parse(made) < born.replace(microsecond=0))
 
 
 def _cached(instance: objects.Instance) -> Sequence[Mapping[str, Any]]:
