@@ -106,6 +106,8 @@ def test_every_state_is_accepted_or_refused(world: Any, host: Any, name: str, bo
         (STOP, "active", {"launched_at": None}, "Instance {} is in an invalid state for 'stop'"),
         (STOP, "active", {"locked": True, "locked_by": "owner"}, "Instance {} is locked"),
         (STOP, "active", {"host": None}, "Instance {} is not ready."),
+        (SOFT, "active", {"host": None}, "Instance {} is not ready."),
+        (HARD, "error", {"host": None}, "Instance {} is not ready."),
     ],
 )
 def test_refused(world: Any, host: Any, body: Any, before: str, change: dict[str, Any], message: str) -> None:

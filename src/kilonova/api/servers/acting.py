@@ -112,8 +112,10 @@ def taken(
     """Set the task state and record the action, in one transaction; the block hands the server on.
 
     The states that were judged are the ones that the write expects. When the block raises, the task state of before is
-    put back. Raises `Fault` 409 when another request was quicker, InstanceNotFound.
+    put back. Raises `Fault` 409 when another request was quicker or there is no host to hand it to, InstanceNotFound.
     """
+    if not chosen.record["host"]:
+        raise conflict(exceptions.InstanceNotReady(instance_id=chosen.uuid).format_message())
     wanted = task or op.task
     values = {"task_state": wanted, **more}
     database = chosen.cell.database
