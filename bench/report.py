@@ -11,6 +11,9 @@ from rich.table import Table
 
 Figures = Mapping[str, float]
 
+WIDEST = 200
+"""Columns of a terminal that a table takes at most."""
+
 SELDOM = 0.05
 """Kinds of work that less than every twentieth build causes are not shown."""
 
@@ -34,12 +37,14 @@ def show_work(ours: Figures, peers: Figures) -> None:
 def _table(title: str, ours: Figures, peers: Figures) -> None:
     table = Table(title=title)
     for column in ("figure", "peer", "kilonova", "peer / kilonova"):
-        table.add_column(column, justify="left" if column == "figure" else "right")
+        table.add_column(column, justify="left" if column == "figure" else "right", no_wrap=True)
     times = ratios(ours, peers)
     for name in sorted(set(ours) | set(peers)):
         cells = [f"{side[name]:.2f}" if name in side else "-" for side in (peers, ours)]
         table.add_row(name, *cells, f"{times[name]:.2f}x" if name in times else "-")
-    Console().print(table)
+    # A figure's name is read whole, or not at all: in a file or a narrow terminal the table may be wider.
+    wanted = Console(width=WIDEST).measure(table).maximum
+    Console(width=max(Console().width, wanted)).print(table)
 
 
 def write(out: pathlib.Path, figures: Mapping[str, Figures], per_build: Mapping[str, Figures]) -> None:
