@@ -58,6 +58,7 @@ def test_what_has_a_meaning_is_taken(world: Any) -> None:
     world.flavor()
     answer = post(world, GOOD)
     assert answer.status_code == 200, answer.text
+    assert answer.json["extra_specs"] == GOOD
     assert world.get(PATH).json["extra_specs"] == {name: str(value) for name, value in GOOD.items()}
 
 

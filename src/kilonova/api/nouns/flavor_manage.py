@@ -135,9 +135,8 @@ def list_specs(call: Call[Services], flavor_id: str) -> dict[str, Any]:
 
 def create_specs(call: Call[Services], flavor_id: str) -> dict[str, Any]:
     call.authorize(contract.CREATE_SPECS_POLICY, _NOBODY)
-    given = _checked(call, call.body["extra_specs"])
-    _set(call, flavor_id, given)
-    return {"extra_specs": given}
+    _set(call, flavor_id, _checked(call, call.body["extra_specs"]))
+    return {"extra_specs": call.body["extra_specs"]}
 
 
 def show_spec(call: Call[Services], flavor_id: str, id: str) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def update_spec(call: Call[Services], flavor_id: str, id: str) -> dict[str, Any]
     if id not in given:
         raise bad_request("The name in the body is not that in the URL.")
     _set(call, flavor_id, given)
-    return given
+    return dict(call.body)
 
 
 def delete_spec(call: Call[Services], flavor_id: str, id: str) -> None:
