@@ -114,7 +114,7 @@ class Full(chaos.Target):
         return [name for name in self.databases if name.startswith("nova_cell")]
 
     def on_the_way(self, records: Mapping[str, Any]) -> list[str]:
-        """What only a server that is being built or deleted may have: a build request, a flow, no cell."""
+        """What only a server that is being built or deleted may have: a task, a build request, no cell."""
         found = [f"{row.uuid} is still {row.task_state}" for row in records.values() if row.task_state]
         wished = sa.select(BUILD_REQUESTS.c.instance_uuid)
         found += [f"build request of {row.instance_uuid}" for row in self.rows("nova_api", wished)]
@@ -122,12 +122,14 @@ class Full(chaos.Target):
         kept = sa.select(mappings.instance_uuid, mappings.cell_id).where(sa.not_(mappings.queued_for_delete))
         mapped = {row.instance_uuid: row.cell_id for row in self.rows("nova_api", kept)}
         found += [f"{uuid} is mapped, record {records.get(uuid)}" for uuid in {*mapped} ^ {*records}]
-        found += [f"{uuid} is mapped to no cell" for uuid, cell in mapped.items() if cell is None]
+        return found + [f"{uuid} is mapped to no cell" for uuid, cell in mapped.items() if cell is None]
+
+    def flows(self) -> list[str]:
+        """Those that have not ended. A flow looks ever more rarely whether its server came to its end."""
         flow = KN_FLOW.c
         live = sa.select(flow.op, flow.subject_id, flow.state).where(flow.active_key.is_not(None))
-        for database in ("nova_api", *self.cells):
-            found += [f"flow {row.op} of {row.subject_id} is {row.state}" for row in self.rows(database, live)]
-        return found
+        databases = ("nova_api", *self.cells)
+        return [f"flow {row.op} of {row.subject_id} is {row.state}" for db in databases for row in self.rows(db, live)]
 
     def guests(self, records: Mapping[str, Any]) -> list[str]:
         """The fake hypervisors keep their guests in files."""
@@ -173,4 +175,5 @@ def test_one_process_is_killed_again_and_again(cloud: Full, victims: list[str]) 
         cloud.request("DELETE", f"/servers/{server}")
     cloud.until("nothing left of earlier tests", lambda: not (cloud.servers() or cloud.disagreements()), chaos.SECONDS)
     chaos.storm(cloud, victims or list(cloud.daemons), chaos.dice())
+    poll("flows that do not end", lambda: not cloud.flows(), chaos.SECONDS)
     poll("a process did not come back", lambda: all(map(cloud.supervisor.pid, cloud.daemons)), 30)

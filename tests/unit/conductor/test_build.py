@@ -248,6 +248,37 @@ def test_volumes_of_a_server_without_a_host_are_free_again(stage: Stage) -> None
     assert stage.cloud.cinder.attachments == {}
 
 
+@pytest.mark.parametrize("what", ["builds it", "fails to build it", "is too late: its user deleted it"])
+def test_a_host_comes_back_while_the_next_one_is_claimed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The claim on the other host was made already; it follows the server, or goes with it."""
+    stage.silence("h1")
+    placement = stage.world.clients.placement
+    claim = placement.claim
+
+    def slow(ctxt: Any, uuid: str, *wanted: Any) -> bool:
+        stage.compute.down.clear()
+        if "deleted" in what:
+            stage.cell.run(elsewhere.records.erase, ctxt, uuid)
+        stage.compute.work()
+        return claim(ctxt, uuid, *wanted)
+
+    if "fails" in what:
+        stage.compute.broken.add("h1")
+
+    monkeypatch.setattr(placement, "claim", slow)
+    server = begin(stage, stage.post())
+    run(stage, 200)
+    built = stage.server(server)
+    held = list(stage.leftovers(server)["allocations"])
+    if what == "builds it":
+        assert (built.vm_state, built.host, held) == ("active", "h1", [stage.providers["h1"]])
+    else:
+        assert built is None or (built.vm_state, built.host) == ("error", None)
+        assert held == []
+
+
 def test_an_attachment_made_anew_is_on_record_although_its_transaction_was_lost(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from kilonova.conductor.building import placing, resources, sending, watching
 from kilonova.conductor.frames import pack, unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions, objects
+from kilonova.contract.states import VM
 from kilonova.db import flows
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
@@ -127,6 +128,7 @@ def prepare(run: Run) -> None:
     world, ctxt, place = run.world, context(run), run.world.place_of_run(run)
     zone = unpack(run.frame["chosen"]).get("availability_zone") or world.conf.default_availability_zone
     if not place.database.run(records.move_zone, ctxt, run.subject_id, zone):
+        _settle_claim(run)
         raise Finish("the server does not wait for a host")
     for device in place.database.query(bdms.get_by_instance_uuid, ctxt, run.subject_id).objects:
         if device.destination_type == "volume" and device.volume_id and device.attachment_id:
@@ -171,9 +173,15 @@ def watch(run: Run) -> bool:
 
 
 def _settle_claim(run: Run) -> None:
-    """A host that was given up may have come back, found its cast and been faster: the claim follows the server."""
+    """A host that was given up may have come back, found its cast and been faster: the claim follows the server.
+
+    With a server that is gone, or failed there, it ends.
+    """
     server = _server(run)
-    if server is None or server.host in (None, run.frame["sent"]["host"]):
+    if server is None or (server.vm_state == VM.ERROR and server.host is None):
+        resources.release_allocations(run.world, context(run), run.subject_id)
+        return
+    if server.host in (None, unpack(run.frame["chosen"]).service_host):
         return
     for chosen in unpack(run.frame.get("tried") or []):
         if chosen.service_host == server.host and chosen.allocation_request:
