@@ -36,6 +36,16 @@ def _copy_children(tx: sa.Connection, engine: sa.Engine, tables: dict[str, str],
             tx.execute(sa.insert(table), copies)
 
 
+def holds(cell_url: str, server: str) -> bool:
+    """Whether the server is in that cell."""
+    cell = sa.create_engine(cell_url)
+    with cell.connect() as connection:
+        instances = _table(cell, "instances")
+        found = connection.execute(sa.select(instances.c.id).where(instances.c.uuid == server)).first()
+    cell.dispose()
+    return found is not None
+
+
 def clone_server(api_url: str, cell_url: str, model: str, count: int) -> list[str]:
     """Add `count` copies of the server `model`; returns their uuids."""
     names = [str(uuid.uuid4()) for _ in range(count)]
