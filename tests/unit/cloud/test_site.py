@@ -20,7 +20,7 @@ def test_no_cloud_is_no_cloud(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "cloud.json").write_text("{")
-    with pytest.raises(CloudError, match="is damaged.*remove"):
+    with pytest.raises(CloudError, match=r"is damaged.*remove"):
         site.load(tmp_path)
 
 
