@@ -85,13 +85,14 @@ def test_databases_are_waited_for_as_configured() -> None:
         conf.set_override("retry_interval", 0, group)
     cells = Cells(conf)
     for database in (cells.own, cells.api):
-        sa.event.listen(database.engine, "do_connect", lambda *_, name=database.url.database: seen.append(name))
+        name = database.url.database
+        sa.event.listen(database.engine, "do_connect", lambda *_, name=name: seen.append(name), insert=True)
     with pytest.raises(sa.exc.OperationalError):
         cells.wait()
     assert seen == ["api_database"] * 3
     conf.clear_override("connection", "api_database")
     cells = Cells(conf)
-    sa.event.listen(cells.own.engine, "do_connect", lambda *_: seen.append("own"))
+    sa.event.listen(cells.own.engine, "do_connect", lambda *_: seen.append("own"), insert=True)
     with pytest.raises(sa.exc.OperationalError):
         cells.wait()
     assert seen[3:] == ["own"] * 2

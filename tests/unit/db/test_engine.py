@@ -199,7 +199,7 @@ def test_defaults_are_the_groups_defaults() -> None:
 def test_server_that_does_not_answer_is_tried_again() -> None:
     database = Database("mysql+pymysql://u:p@127.0.0.1:1/n", max_retries=2, retry_interval=0)
     seen = []
-    sa.event.listen(database.engine, "do_connect", lambda *_: seen.append(1))
+    sa.event.listen(database.engine, "do_connect", lambda *_: seen.append(1), insert=True)
     with pytest.raises(sa.exc.OperationalError):
         database.wait()
     assert len(seen) == 3
