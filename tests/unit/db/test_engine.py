@@ -6,13 +6,15 @@ import sqlite3
 import ssl
 import threading
 from pathlib import Path
+from typing import Any
 
+import pymysql
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
 from kilonova import conf as configuration
-from kilonova.db import query, urls
+from kilonova.db import mysql, query, urls
 from kilonova.db.cell.tables import INSTANCE_FAULTS, SERVICES
 from kilonova.db.engine import Database, DatabaseOptions, NestedWriteError, is_retryable
 from kilonova.db.outcomes import DuplicateError
@@ -196,13 +198,24 @@ def test_defaults_are_the_groups_defaults() -> None:
         assert DatabaseOptions.from_group(group) == DatabaseOptions()
 
 
-def test_server_that_does_not_answer_is_tried_again() -> None:
+def test_server_that_does_not_answer_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database("mysql+pymysql://u:p@127.0.0.1:1/n", max_retries=2, retry_interval=0)
-    seen = []
-    sa.event.listen(database.engine, "do_connect", lambda *_: seen.append(1), insert=True)
+    tried = connections_tried(monkeypatch)
     with pytest.raises(sa.exc.OperationalError):
         database.wait()
-    assert len(seen) == 3
+    assert tried == ["n"] * 3
+
+
+def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """From now on no MySQL server answers; the databases that were asked for."""
+    tried: list[str] = []
+
+    def away(*_: Any, database: str, **__: Any) -> None:
+        tried.append(database)
+        raise pymysql.err.OperationalError(2003, "nobody listens")
+
+    monkeypatch.setattr(mysql, "SharingConnection", away)
+    return tried
 
 
 def test_connections_to_mysql_read_the_systems_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
