@@ -198,6 +198,7 @@ class Dispatcher:
         finally:
             if row is None:
                 self._free.release()
+                self._tell_short()
         if row is None:
             return False
         self._drive(self.leases.hold(store, row, asked_at))
@@ -237,8 +238,9 @@ class Dispatcher:
                 rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, ops)
         except Exception as exc:  # noqa: BLE001 - a database may be away; the next look tries again
             LOG.warning("flows of %s could not be read: %s", store.name, exc)
-        for _ in range(free - len(rows)):
-            self._free.release()
+        if spare := free - len(rows):
+            self._free.release(spare)
+            self._tell_short()
         for row in rows:
             self._drive(self.leases.hold(store, row, asked_at))
         return len(rows)
@@ -266,15 +268,18 @@ class Dispatcher:
         finally:
             self.leases.let_go(lease)
             self._free.release()
-            self._tell(lease.store.name, ended=state in ENDED)
+            if state in ENDED:
+                # It may have children.
+                self._signal(lease.store.name).give()
+            self._tell_short()
 
     def _signal(self, name: str) -> Signal:
         return self._signals.setdefault(name, Signal())
 
-    def _tell(self, name: str, *, ended: bool) -> None:
-        """Look where something may have become due: what ended may have children, and a worker is free again."""
-        for waiting in {*self._short, *([name] if ended else [])}:
-            self._signal(waiting).give()
+    def _tell_short(self) -> None:
+        """A worker is free: those look again that had none when they looked."""
+        for name in list(self._short):
+            self._signal(name).give()
 
     def _keep(self) -> None:
         while not self._stopped.wait(self.leases.seconds / 3):

@@ -6,11 +6,14 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from kilonova.db.engine import Database
 from kilonova.db.flow_tables import METADATA
 from kilonova.db.flows import FlowTable
-from kilonova.flow.dispatcher import Dispatcher, Leases
+from kilonova.flow.dispatcher import Dispatcher, Leases, Signal
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow, flow, rest, step
 from kilonova.flow.run import Lease, Run
@@ -214,6 +217,33 @@ def test_a_worker_that_is_free_again_is_told_to_whom_it_was_missing(table: FlowT
     other.offer(waiting)
     time.sleep(0.1)
     go_on.set()
+    until(lambda: other.get(waiting.id).state is State.DONE)
+    dispatcher.stop(5)
+
+
+def test_a_worker_that_a_look_did_not_need_is_told_to_whom_it_was_missing(
+    table: FlowTable, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One database holds the only worker while it is asked, and has nothing due; the other found none meanwhile."""
+    other = FlowTable(_database(tmp_path / "other.db"), "other")
+    waiting = NewFlow("op", "waiting", {})
+    other.offer(waiting)
+    plan = flow("op", step(lambda run: None))
+    dispatcher = Dispatcher(Engine({"op": plan}, None, SEAL, "me"), lambda: [table, other], poll=60.0, workers=1)
+    looked = threading.Event()
+    take_due, other_signal = table.take_due, dispatcher._signal("other")
+
+    def take_slowly(*words: Any) -> Any:
+        looked.wait(10)
+        return take_due(*words)
+
+    def wait(seen: int, timeout: float) -> None:
+        looked.set()
+        Signal.wait(other_signal, seen, timeout)
+
+    monkeypatch.setattr(table, "take_due", take_slowly)
+    monkeypatch.setattr(other_signal, "wait", wait)
+    dispatcher.start()
     until(lambda: other.get(waiting.id).state is State.DONE)
     dispatcher.stop(5)
 
