@@ -70,9 +70,9 @@ def kilonova(*words: str, timeout: float = 600) -> subprocess.CompletedProcess[s
 def cloud_up(driver: str, port_offset: int, options: Sequence[str] = ()) -> Iterator[Started]:
     """A cloud in a folder of its own, wiped at the end; or the one in KILONOVA_TEST_CLOUD, which is left."""
     if given := os.environ.get("KILONOVA_TEST_CLOUD"):
-        said = kilonova("cloud", "up", "--state", given).stdout
         place = site.load(Path(given))
         assert place is not None, f"there is no cloud in {given}"
+        said = kilonova("cloud", "up", "--state", given).stdout
         yield Started(Path(given), place.settings.driver, said)
         return
     root = Path(tempfile.mkdtemp(prefix="kn-"))
