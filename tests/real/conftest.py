@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.real.clouds import Started, cloud_up
 
 from kilonova.cloud import library
 
+FULL_PORT_OFFSET = 13000
 STARTED = contextlib.ExitStack()
 
 
@@ -27,3 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     STARTED.close()
+
+
+@pytest.fixture(scope="session")
+def full() -> Iterator[Started]:
+    """A cloud of profile full: MariaDB, RabbitMQ, three cells, three hosts with fake guests."""
+    with cloud_up("fake", FULL_PORT_OFFSET, ["--profile", "full", "--computes", "3"]) as cloud:
+        yield cloud

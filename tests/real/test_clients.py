@@ -1,22 +1,18 @@
-"""The clients against real Keystone, Placement, Neutron, Glance and Cinder.
+"""The clients against real Keystone, Placement, Neutron, Glance and Cinder: those of the cloud of profile full.
 
-Needs KILONOVA_TEST_CLOUD: a clouds.yaml with a cloud of the service user (role admin, project
-`service`) and one of an ordinary project member; KILONOVA_TEST_SERVICE and KILONOVA_TEST_USER
-name them (`nova` and `demo` if unset). What the tests make they remove.
+What the tests make they remove.
 """
 
 from __future__ import annotations
 
 import io
-import os
-import pathlib
 import uuid
 from collections.abc import Iterator
 
 import pytest
-import yaml
 from keystoneauth1 import loading, session
 from keystoneauth1.identity import v3
+from tests.real.clouds import Started
 
 from kilonova import conf as options
 from kilonova.clients.bundle import Clients
@@ -24,22 +20,23 @@ from kilonova.clients.http import ServiceUnavailable
 from kilonova.clients.placement import client as placement_client
 from kilonova.contract import context, exceptions, objects
 
-CLOUDS = os.environ.get("KILONOVA_TEST_CLOUD")
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(not CLOUDS, reason="KILONOVA_TEST_CLOUD names no clouds.yaml"),
-]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800), pytest.mark.xdist_group("full")]
 
 
-def cloud(role: str, otherwise: str) -> dict:
-    clouds = yaml.safe_load(pathlib.Path(str(CLOUDS)).read_text())["clouds"]
-    return clouds[os.environ.get(f"KILONOVA_TEST_{role}", otherwise)]
+def credentials(cloud: Started, user: str, project: str) -> dict[str, str]:
+    return {
+        "auth_url": cloud.site.url("keystone", "/v3"),
+        "username": user,
+        "password": cloud.site.settings.password,
+        "project_name": project,
+        "user_domain_id": "default",
+        "project_domain_id": "default",
+    }
 
 
-def logged_in(entry: dict, **more) -> context.RequestContext:
+def logged_in(auth: dict[str, str], **more) -> context.RequestContext:
     """A request context as the API's middleware makes it: token, project and catalog of a user."""
-    auth = v3.Password(**entry["auth"])
-    access = auth.get_access(session.Session())
+    access = v3.Password(**auth).get_access(session.Session())
     catalog = [
         {
             "type": service["type"],
@@ -65,9 +62,9 @@ def logged_in(entry: dict, **more) -> context.RequestContext:
 
 
 @pytest.fixture(scope="module")
-def clients() -> Clients:
+def clients(full: Started) -> Clients:
     """Configured as nova.conf would be: every group with the service user's credentials."""
-    auth = cloud("SERVICE", "nova")["auth"]
+    auth = credentials(full, "nova", "service")
     conf = options.load([])
     for group in ("placement", "neutron", "cinder", "keystone", "service_user"):
         conf.set_override("auth_type", "password", group)
@@ -80,8 +77,8 @@ def clients() -> Clients:
 
 
 @pytest.fixture(scope="module")
-def user() -> context.RequestContext:
-    return logged_in(cloud("USER", "demo"))
+def user(full: Started) -> context.RequestContext:
+    return logged_in(credentials(full, "demo", "demo"))
 
 
 @pytest.fixture(scope="module")

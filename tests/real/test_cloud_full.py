@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from tests.real.clouds import Started, cloud_up
+from tests.real.clouds import Started
 
 from kilonova.cloud.rest import Rest, poll
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800), pytest.mark.xdist_group("full")]
-
-PORT_OFFSET = 13000
-
-
-@pytest.fixture(scope="module")
-def full() -> Iterator[Started]:
-    with cloud_up("fake", PORT_OFFSET, ["--profile", "full", "--computes", "3"]) as cloud:
-        yield cloud
 
 
 def test_every_service_is_a_process_that_answers(full: Started) -> None:
