@@ -1,4 +1,6 @@
-"""`./run test interop` brings a broker of its own, unless the environment names one (TEST_TRANSPORT_URL)."""
+"""`./run test interop` brings a broker and a hypervisor of its own, unless the environment names them
+(TEST_TRANSPORT_URL, KILONOVA_LIBVIRT_URI).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,19 @@ from pathlib import Path
 
 import pytest
 from tests.real import broker
+from tests.real.clouds import bring_hypervisor
 
 STARTED = contextlib.ExitStack()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before the tests' modules are imported: they look for the broker then."""
-    alone = config.option.markexpr == "interop" and not hasattr(config, "workerinput")
-    if not alone or "TEST_TRANSPORT_URL" in os.environ or not broker.rabbitmq_found():
+    if config.option.markexpr != "interop" or hasattr(config, "workerinput"):
         return
-    root = Path(STARTED.enter_context(tempfile.TemporaryDirectory(prefix="kn-mq-", ignore_cleanup_errors=True)))
-    os.environ["TEST_TRANSPORT_URL"] = STARTED.enter_context(broker.rabbitmq(root))
+    bring_hypervisor(STARTED)
+    if "TEST_TRANSPORT_URL" not in os.environ and broker.rabbitmq_found():
+        root = Path(STARTED.enter_context(tempfile.TemporaryDirectory(prefix="kn-mq-", ignore_cleanup_errors=True)))
+        os.environ["TEST_TRANSPORT_URL"] = STARTED.enter_context(broker.rabbitmq(root))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

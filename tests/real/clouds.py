@@ -9,16 +9,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from kilonova.cloud import site
+from kilonova.cloud import library, site
 from kilonova.cloud.services.ovn import datapath_taken
 from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Cloud
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
+
+
+def bring_hypervisor(started: ExitStack) -> None:
+    """A libvirt with a guest image, named to the tests by the environment unless it names one; for root alone."""
+    if os.getuid() != 0 or "KILONOVA_LIBVIRT_URI" in os.environ:
+        return
+    root = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="kn-hv-", ignore_cleanup_errors=True)))
+    hypervisor = started.enter_context(library.hypervisor(root))
+    os.environ["KILONOVA_LIBVIRT_URI"] = hypervisor.uri
+    os.environ["KILONOVA_GUEST_IMAGE"] = str(hypervisor.image)
 
 
 def real_guests_possible() -> bool:

@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pymysql
@@ -67,7 +67,9 @@ def postgresql(folder: Path) -> Iterator[str]:
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **as_owner)
         with _running(process):
-            _wait_for(port)
+            # It listens before it has started.
+            ready = [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+            _wait_until(lambda: subprocess.run(ready, check=False).returncode == 0)
             yield f"postgresql+psycopg2://postgres@127.0.0.1:{port}/"
 
 
@@ -96,13 +98,18 @@ def _free_port() -> int:
 
 
 def _wait_for(port: int, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        try:
+    def listens() -> bool:
+        with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+            return True
+        return False
+
+    _wait_until(listens, seconds)
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError(f"the server is not ready after {seconds} s")
+        time.sleep(0.1)

@@ -1,6 +1,6 @@
 """The scheduler against a real Placement: queries it accepts, claims, races, groups of resources.
 
-Needs KILONOVA_TEST_CLOUD as test_clients.py does. Hosts are providers of their own, removed at the end.
+That of the cloud of profile full. Hosts are providers of their own, removed at the end.
 """
 
 from __future__ import annotations

@@ -49,3 +49,9 @@ def test_guests_shut_down_and_only_a_deaf_one_loses_its_power(libvirt: Libvirt, 
 def test_no_guests_are_not_waited_for(libvirt: Libvirt, tmp_path: Path) -> None:
     libvirt.power_off()
     assert set((tmp_path / "said").read_text().splitlines()) == {"list --name"}
+
+
+def test_nothing_of_the_machines_own_daemons_is_in_their_way(libvirt: Libvirt) -> None:
+    """/run/virtlogd.pid is locked by the one that holds it."""
+    for daemon in libvirt.daemons():
+        assert f"--pid-file {libvirt.data}/{daemon.name}.pid" in str(daemon.argv[-1])

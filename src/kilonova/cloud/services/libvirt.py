@@ -61,16 +61,17 @@ class Libvirt(Service):
     def daemons(self) -> list[Daemon]:
         ready = self.answers
         return [
-            self.daemon("virtlogd", ["virtlogd"], lambda: (self.data / "run" / "virtlogd-sock").exists()),
-            self.daemon("libvirtd", ["libvirtd"], ready),
+            self.daemon("virtlogd", lambda: (self.data / "run" / "virtlogd-sock").exists()),
+            self.daemon("libvirtd", ready),
         ]
 
-    def daemon(self, name: str, program: list[str], ready: object) -> Daemon:
+    def daemon(self, name: str, ready: object) -> Daemon:
         binds = "".join(
             f"mkdir -p {target} && mount --bind {shlex.quote(str(self.data / folder))} {target} && "
             for folder, target in FOLDERS.items()
         )
-        command = f"{binds}exec {shlex.join(program)}"
+        # Their usual pid files lie outside those folders: the machine's own daemons, or another cloud's, hold them.
+        command = f"{binds}exec {name} --pid-file {shlex.quote(str(self.data / f'{name}.pid'))}"
         argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", command]
         env = Ovn(self.site, self.supervisor).environment if self.site.settings.network == "ovn" else {}
         return Daemon(name, argv, env, ready, ready_within=90)  # type: ignore[arg-type]
