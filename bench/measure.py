@@ -61,8 +61,9 @@ def wait_built(compute: Compute, servers: list[str]) -> None:
             raise RuntimeError(f"{compute.side.name}: {len(waiting)} servers are not built after {BUILD_DEADLINE} s")
         page = compute.get("/servers/detail?limit=1000")["servers"]
         states = {s["id"]: s["status"] for s in page if s["id"] in waiting}
-        if broken := [s for s, status in states.items() if status == "ERROR"]:
-            raise RuntimeError(f"{compute.side.name}: {len(broken)} servers in ERROR, e.g. {broken[0]}")
+        if broken := [s for s in page if s["id"] in waiting and s["status"] == "ERROR"]:
+            why = broken[0].get("fault", {}).get("message")
+            raise RuntimeError(f"{compute.side.name}: {len(broken)} servers in ERROR, e.g. {broken[0]['id']}: {why}")
         waiting -= {s for s, status in states.items() if status == "ACTIVE"}
         time.sleep(0.2)
 
