@@ -101,19 +101,24 @@ def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str
     Cells that do not answer are left out: one lost cell must not stop the whole cloud from taking servers.
     """
 
-    def count(cell: Cell) -> dict[str, dict[str, int]]:
+    # Requests first: a server on its way into its cell is in both for a moment, and counts there alone.
+    with cells.api.read() as tx:
+        asked = _SIZES.of(tx, build_requests.build_request_unplaced(tx, project_id))
+
+    def count(cell: Cell) -> tuple[dict[str, dict[str, int]], set[str]]:
         with cell.database.read() as tx:
-            return instances.instance_usage(tx, project_id, user_id)
+            return instances.instance_usage(tx, project_id, user_id), instances.instances_among(tx, asked)
 
     answers = cells.scatter(count)
-    total = _requested(cells, project_id, user_id)
+    placed = set().union(*(answer[1] for answer in answers.values() if not isinstance(answer, CellDown)))
+    total = _requested([size for instance, size in asked.items() if instance not in placed], user_id)
     for uuid, answer in answers.items():
         if isinstance(answer, CellDown):
             LOG.warning("quota: cell %s does not answer, so its servers are not counted: %s", uuid, answer.reason)
             continue
         for scope, used in total.items():
             for name in OF_SERVERS:
-                used[name] += answer[scope][name]
+                used[name] += answer[0][scope][name]
     return total
 
 
@@ -133,8 +138,8 @@ class _Sizes:
     def __init__(self) -> None:
         self._known: dict[str, _Size] = {}
 
-    def of(self, tx: Tx, uuids: Sequence[str]) -> list[_Size]:
-        """Of those that are still asked for."""
+    def of(self, tx: Tx, uuids: Sequence[str]) -> dict[str, _Size]:
+        """By uuid, of those that are still asked for."""
         found = {uuid: size for uuid in uuids if (size := self._known.get(uuid)) is not None}
         missing = [uuid for uuid in uuids if uuid not in found]
         if missing:
@@ -144,7 +149,7 @@ class _Sizes:
                 self._known.clear()
             self._known.update(fresh)
             found |= fresh
-        return list(found.values())
+        return found
 
 
 def _size(instance: str) -> _Size:
@@ -155,13 +160,11 @@ def _size(instance: str) -> _Size:
 _SIZES: Final = _Sizes()
 
 
-def _requested(cells: Cells, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
+def _requested(asked: Iterable[_Size], user_id: str | None) -> dict[str, dict[str, int]]:
     """The use of accepted servers that are in no cell yet."""
     total = {"project": dict.fromkeys(OF_SERVERS, 0)}
     if user_id is not None:
         total["user"] = dict.fromkeys(OF_SERVERS, 0)
-    with cells.api.read() as tx:
-        asked = _SIZES.of(tx, build_requests.build_request_unplaced(tx, project_id))
     for size in asked:
         for scope, used in total.items():
             if scope == "project" or size.user_id == user_id:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from kilonova.db.api import build_requests, flavors
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
-from kilonova.db.cell import services
+from kilonova.db.cell import instances, services
 from kilonova.db.flow_tables import KN_FLOW
 from kilonova.db.objects import build_request as build_request_rows
 
@@ -247,6 +247,18 @@ def test_quotas_count_accepted_servers(site: Any) -> None:
     refused = site.post("/servers", body(site), version="2.37")
     assert refused.status_code == 403
     assert "instances" in refused.json["forbidden"]["message"]
+
+
+def test_a_server_on_its_way_into_its_cell_is_counted_once(site: Any) -> None:
+    """Between its record and the commit point it is in the cell and still asked for."""
+    site.conf.set_override("instances", 2, group="quota")
+    assert site.post("/servers", body(site), version="2.37").status_code == 202
+    [asked] = rows(site, BUILD_REQUESTS)
+    columns = {"uuid": asked["instance_uuid"], "project_id": asked["project_id"], "vcpus": 1, "memory_mb": 512}
+    with site.cell("c1").database.write() as tx:
+        instances.instance_create(tx, columns)
+    assert site.post("/servers", body(site), version="2.37").status_code == 202
+    assert site.post("/servers", body(site), version="2.37").status_code == 403
 
 
 def test_counting_reads_each_waiting_server_once(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:

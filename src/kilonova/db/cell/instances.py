@@ -178,6 +178,12 @@ def instance_usage(tx: Tx, project_id: str, user_id: str | None = None) -> dict[
     return used
 
 
+def instances_among(tx: Tx, uuids: Iterable[str]) -> set[str]:
+    """Those of the uuids that have a record here, deleted or not; no statement for none."""
+    wanted = list(uuids)
+    return set(tx.execute(sa.select(_C.uuid).where(_C.uuid.in_(wanted))).scalars()) if wanted else set()
+
+
 def instance_create(tx: Tx, values: Mapping[str, Any]) -> Row:
     """A new instance with its parts; returns its row.
 
