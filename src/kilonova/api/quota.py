@@ -109,16 +109,18 @@ def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str
         with cell.database.read() as tx:
             return instances.instance_usage(tx, project_id, user_id), instances.instances_among(tx, asked)
 
-    answers = cells.scatter(count)
-    placed = set().union(*(answer[1] for answer in answers.values() if not isinstance(answer, CellDown)))
-    total = _requested([size for instance, size in asked.items() if instance not in placed], user_id)
-    for uuid, answer in answers.items():
+    counted, placed = [], set[str]()
+    for uuid, answer in cells.scatter(count).items():
         if isinstance(answer, CellDown):
             LOG.warning("quota: cell %s does not answer, so its servers are not counted: %s", uuid, answer.reason)
             continue
+        counted.append(answer[0])
+        placed |= answer[1]
+    total = _requested([size for instance, size in asked.items() if instance not in placed], user_id)
+    for in_cell in counted:
         for scope, used in total.items():
             for name in OF_SERVERS:
-                used[name] += answer[0][scope][name]
+                used[name] += in_cell[scope][name]
     return total
 
 

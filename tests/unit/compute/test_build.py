@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.guests import IMAGE_ID
-from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
@@ -191,13 +191,7 @@ def test_a_delete_ends_a_build(world: World) -> None:
 def test_a_delete_does_not_wait_for_interfaces(world: World) -> None:
     """A guest that waits for its ports is given up at once."""
 
-    class Waiting(FakeDriver):
-        def spawn(self, ctxt: Any, guest: Any) -> None:
-            wanted = [("network-vif-plugged", vif["id"]) for vif in guest.network_info]
-            with self.services.events.expect(guest.instance.uuid, wanted, 60):
-                super().spawn(ctxt, guest)
-
-    world.host(driver=Waiting)
+    world.host(driver=WaitingDriver)
     ctxt = world.ctxt()
     asked = world.asked(ctxt)
     world.cast_build(ctxt, asked)

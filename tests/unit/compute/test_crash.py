@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
+from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
 from kilonova.compute.journal import book
 from kilonova.contract import exceptions, objects
@@ -386,13 +386,7 @@ def test_a_build_that_waits_when_the_agent_ends_is_not_undone(world: World) -> N
 def test_a_build_hears_of_its_interfaces_while_the_agent_ends(world: World) -> None:
     """New orders are refused meanwhile; what its neighbours say to work under way comes on the other topic."""
 
-    class Waiting(FakeDriver):
-        def spawn(self, ctxt: Any, guest: Any) -> None:
-            wanted = [("network-vif-plugged", vif["id"]) for vif in guest.network_info]
-            with self.services.events.expect(guest.instance.uuid, wanted, 60):
-                super().spawn(ctxt, guest)
-
-    world.host(driver=Waiting)
+    world.host(driver=WaitingDriver)
     ctxt = world.ctxt()
     asked = world.asked(ctxt)
     world.cast_build(ctxt, asked)

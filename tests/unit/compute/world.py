@@ -61,6 +61,15 @@ class Schedulers:
         self.told.append(("sync", tuple(instance_uuids)))
 
 
+class WaitingDriver(FakeDriver):
+    """Its guests wait for their interfaces before they begin."""
+
+    def spawn(self, ctxt: Any, guest: Any) -> None:
+        wanted = [("network-vif-plugged", vif["id"]) for vif in guest.network_info]
+        with self.services.events.expect(guest.instance.uuid, wanted, 60):
+            super().spawn(ctxt, guest)
+
+
 class World:
     def __init__(self, folder: pathlib.Path, templates: pathlib.Path) -> None:
         self.folder = folder

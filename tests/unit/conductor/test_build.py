@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import time
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
+from tests.unit.db.losses import lose_next_commit
 
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.failures import describe
@@ -293,18 +290,8 @@ def test_an_attachment_made_anew_is_on_record_although_its_transaction_was_lost(
         attachment_id="11111111-2222-4333-8444-555555555555",
     )
     stage.cell.run(bdm.create, stage.ctxt(), device)
-    place, lost = stage.world.place(CELL1_UUID), []
-    real = place.database.write
-
-    @contextlib.contextmanager
-    def write() -> Iterator[Any]:
-        with real() as tx:
-            yield tx
-            if not lost:
-                lost.append(True)
-                raise sa.exc.OperationalError("COMMIT", None, sqlite3.OperationalError("database is locked"))
-
-    monkeypatch.setattr(place.database, "write", write)
+    place = stage.world.place(CELL1_UUID)
+    lose_next_commit(place.database, monkeypatch)
     under_way: Any = types.SimpleNamespace(
         world=stage.world, subject_id=server, frame={"context": offers.context_part(stage.ctxt())}, secrets={}
     )

@@ -8,11 +8,11 @@ import pathlib
 import sqlite3
 import types
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.unit.db.losses import lose_next_commit
 
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.contract import context, exceptions, objects
@@ -142,7 +142,6 @@ def test_destroy_needs_an_unchanged_host(
 def test_list_by_host_takes_as_many_statements_for_one_as_for_many(
     cell_db: Database, ctxt: context.RequestContext
 ) -> None:
-    import sqlalchemy as sa
 
     counts = []
     for new in (1, 9):
@@ -222,18 +221,8 @@ def test_object_action_sends_back_what_changed(
 @pytest.fixture
 def lost_commit(cell_db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next transaction is lost when it is committed, as a Galera node may say then."""
-    real, lost = cell_db.write, []
-
-    @contextlib.contextmanager
-    def write() -> Iterator[Any]:
-        with real() as tx:
-            yield tx
-            if not lost:
-                lost.append(True)
-                raise sa.exc.OperationalError("COMMIT", None, sqlite3.OperationalError("database is locked"))
-
     cell_db.options = dataclasses.replace(cell_db.options, db_retry_interval=0.0)
-    monkeypatch.setattr(cell_db, "write", write)
+    lose_next_commit(cell_db, monkeypatch)
 
 
 @pytest.mark.usefixtures("made", "lost_commit")
