@@ -15,6 +15,9 @@ from bench.side import Compute, Side, memory_mib
 BUILD_DEADLINE = 600
 """Seconds after which servers that are still building count as a failure of the run."""
 
+SINGLE_BUILDS = 7
+"""Builds one after the other; their median counts, since one alone says what the machine did beside it."""
+
 MODELS = 6
 """Servers that are built until one is in the cell that the bench looks at."""
 
@@ -155,8 +158,8 @@ def run(
     # The quota of servers is as large as the biggest build.
     compute.delete(f"/servers/{model}")
     wait_gone(compute, [model])
-    one = builds(compute, sources, request, 1)
+    one = statistics.median(builds(compute, sources, request, 1).seconds for _ in range(SINGLE_BUILDS))
     many = builds(compute, sources, request, count)
-    figures |= {"build_1_s": one.seconds, f"build_{count}_s": many.seconds, f"post_under_{count}_ms": many.accept_ms}
+    figures |= {"build_1_s": one, f"build_{count}_s": many.seconds, f"post_under_{count}_ms": many.accept_ms}
     memory = {f"pss_mib.{name}": memory_mib(pid) for name, pid in side.pids.items()}
     return figures | memory | {"pss_mib.total": sum(memory.values())}, many.work
