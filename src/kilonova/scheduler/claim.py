@@ -3,6 +3,11 @@
 Placement decides races. A consumer that holds something already is either moving
 (it is on a host: source and destination are then held together) or was claimed
 for by an earlier try of the same build (which the new claim replaces).
+
+Claims on the same provider take turns within a process. Placement on MySQL, when two of its requests meet on a
+provider, repeats the later one inside the transaction that it has begun, which does not see what the earlier one
+took: it gives out more than there is. Several scheduler processes can still meet; in Placement's own configuration
+`[placement] allocation_conflict_retry_count = 1` leaves the repeating to its clients, who begin anew.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kilonova.base import retry
+from kilonova.base.stripes import Stripes
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import AllocationConflict, Allocations, Placement
 from kilonova.contract.context import RequestContext
@@ -34,8 +40,9 @@ class Claim:
 class Claims:
     """The claims of one call to select destinations, undone together."""
 
-    def __init__(self, placement: Placement, ctxt: RequestContext, project: str, user: str) -> None:
+    def __init__(self, placement: Placement, turns: Stripes, ctxt: RequestContext, project: str, user: str) -> None:
         self._placement = placement
+        self._turns = turns
         self._ctxt = ctxt
         self._project = project
         self._user = user
@@ -43,18 +50,22 @@ class Claims:
 
     def take(self, instance_uuid: str, host: Host, request: Mapping[str, Any], *, moving: bool) -> bool:
         """False when the host has no room any more. Raises AllocationConflict while somebody else changes the claim."""
-        before: Allocations | None = None
+        with self._turns.held(request["allocations"]):
+            taken, before = self._take(instance_uuid, request, moving=moving)
+        if taken:
+            self.made.append(Claim(instance_uuid, host, request, before if moving else None))
+        return taken
+
+    def _take(self, instance_uuid: str, request: Mapping[str, Any], *, moving: bool) -> tuple[bool, Allocations | None]:
         try:
             taken = self._placement.claim(self._ctxt, instance_uuid, request, self._project, self._user)
         except AllocationConflict:
-            taken, before = retry.call(
+            return retry.call(
                 lambda: self._beside(instance_uuid, request, moving=moving),
                 on=(AllocationConflict,),
                 backoff=retry.Backoff(attempts=3, base=0.1, cap=1.0),
             )
-        if taken:
-            self.made.append(Claim(instance_uuid, host, request, before if moving else None))
-        return taken
+        return taken, None
 
     def _beside(self, instance_uuid: str, request: Mapping[str, Any], *, moving: bool) -> tuple[bool, Allocations]:
         held = self._placement.allocations_get(self._ctxt, instance_uuid)

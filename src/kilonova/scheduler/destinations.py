@@ -12,6 +12,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.base.stripes import Stripes
 from kilonova.clients.bundle import Clients
 from kilonova.clients.placement.client import CANDIDATES
 from kilonova.contract import exceptions, objects
@@ -76,6 +77,7 @@ class Chooser:
         self._filters = filters
         self._weighers = weighers
         self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._claiming = Stripes()
         self._active = frozenset([each.name for each in filters] + [each.name for each in weighers])
         self.record = record or Record()
 
@@ -106,7 +108,7 @@ class Chooser:
         offer = self._in_place(spec, first) if check_only else self._offered(ctxt, spec, first)
         ranking = Ranking(self._conf, self._filters, self._weighers)
         user = field(spec, "user_id") or ctxt.user_id
-        claims = Claims(self._clients.placement, ctxt, spec.project_id, str(user))
+        claims = Claims(self._clients.placement, self._claiming, ctxt, spec.project_id, str(user))
         chosen: list[Chosen] = []
         left: list[Host] = []
         try:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import threading
+import time
 import uuid
 
 import pytest
 from tests import fakes
 from tests.unit.scheduler import make
 
-from kilonova.clients.placement.client import AllocationConflict
+from kilonova.clients.placement.client import AllocationConflict, Placement
 from kilonova.contract import context, exceptions, objects
 from kilonova.scheduler import groups, plugins
 from kilonova.scheduler.destinations import Chooser
@@ -358,3 +360,26 @@ def test_handlers(world):
     assert world.snapshot.by_name("h1", None)[0].metadata_values("k") == {"v"}
     handlers.delete_aggregate(CTXT, aggregate=aggregate)
     assert world.snapshot.by_name("h1", None)[0].aggregates == ()
+
+
+def test_claims_on_one_provider_take_turns(world, monkeypatch):
+    """Two that meet in Placement are how it gives out more than there is."""
+    world.host("h1", vcpu=4)
+    inside, most, claim = [], [], Placement.claim
+
+    def watched(placement, *args, **more):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.02)
+        try:
+            return claim(placement, *args, **more)
+        finally:
+            inside.pop()
+
+    monkeypatch.setattr(Placement, "claim", watched)
+    chooser = world.chooser
+    specs = [make.spec() for _ in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda spec: chooser.select(CTXT, spec, [spec.instance_uuid]), specs))
+    assert len(found) == 4
+    assert most == [1, 1, 1, 1]
