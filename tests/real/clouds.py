@@ -29,6 +29,7 @@ def bring_hypervisor(started: ExitStack) -> None:
     hypervisor = started.enter_context(library.hypervisor(root))
     os.environ["KILONOVA_LIBVIRT_URI"] = hypervisor.uri
     os.environ["KILONOVA_GUEST_IMAGE"] = str(hypervisor.image)
+    os.environ["KILONOVA_LIBVIRT_ROOT"] = str(hypervisor.root)
 
 
 def real_guests_possible() -> bool:

@@ -130,6 +130,8 @@ class Hypervisor:
 
     uri: str
     image: Path
+    root: Path
+    """The file system as libvirt sees it, with the folders that are its own."""
 
 
 @contextlib.contextmanager
@@ -144,7 +146,8 @@ def hypervisor(root: Path) -> Iterator[Hypervisor]:
         GuestImage(place, cloud.supervisor).build()
         libvirt.prepare()
         libvirt.start()
-        yield Hypervisor(libvirt.uri, place.data / "image" / "guest.qcow2")
+        seen = Path(f"/proc/{cloud.supervisor.pid('libvirtd')}/root")
+        yield Hypervisor(libvirt.uri, place.data / "image" / "guest.qcow2", seen)
     finally:
         cloud.down(wipe=True)
 
