@@ -9,6 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from kilonova.clients.bundle import Clients
 from kilonova.db.cells import Cells
 
 
@@ -22,6 +23,11 @@ class Session:
     def cells(self) -> Cells:
         """The databases."""
         return Cells(self.conf)
+
+    @functools.cached_property
+    def clients(self) -> Clients:
+        """The other services, called with our own credentials."""
+        return Clients.from_conf(self.conf)
 
     def say(self, text: object) -> None:
         """One line for the operator."""
