@@ -32,6 +32,7 @@ _HELP = {
     "image_property": "image properties recorded with servers",
     "limits": "quota limits",
     "version": "the version of this program",
+    "bash-completion": "the categories, or the actions of one, for the shell to offer",
 }
 
 
@@ -48,7 +49,7 @@ def every_action() -> Iterator[Action]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one action; its exit code, or 255 when something unforeseen happened."""
+    """Run one action; its exit code, or the action's own (mostly 255) when something unforeseen happened."""
     from kilonova import __version__, conf
     from kilonova.base import log
     from kilonova.cmd.manage.session import Session
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         # The operator gets one line, and the traceback with --debug.
         print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
         logging.getLogger(__name__).debug("action failed", exc_info=True)
-        return 255
+        return int(parsed.action.unforeseen)
 
 
 def _declare(subparsers: Any) -> None:

@@ -34,9 +34,20 @@ def switch(*flags: str, **settings: Any) -> Argument:
     return Argument(flags, {"action": "store_true", "default": False, **settings})
 
 
+class Refused(Exception):
+    """What was asked for is not done; `code` is the exit code."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """`nova-manage CATEGORY NAME`. `run(session, **arguments)` returns the exit code; `exit_codes` explains them."""
+    """`nova-manage CATEGORY NAME`. `run(session, **arguments)` returns the exit code or raises Refused.
+
+    `exit_codes` explains the codes; `unforeseen` is that of an exception which nobody expected.
+    """
 
     category: str
     name: str
@@ -45,6 +56,7 @@ class Action:
     arguments: Sequence[Argument] = ()
     exit_codes: dict[int, str] = dataclasses.field(default_factory=dict)
     takes_anything: bool = False
+    unforeseen: int = 255
 
     def add_parser(self, subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         """Declare the action's words on the command line."""
@@ -76,7 +88,11 @@ class Action:
 
     def call(self, session: Session, parsed: Any) -> int:
         """Run with the arguments of the command line."""
-        return self.run(session, **{one.dest: getattr(parsed, f"arg_{one.dest}") for one in self.arguments})
+        try:
+            return self.run(session, **{one.dest: getattr(parsed, f"arg_{one.dest}") for one in self.arguments})
+        except Refused as no:
+            session.say(no)
+            return no.code
 
 
 def not_built(category: str, name: str) -> Action:
