@@ -212,19 +212,14 @@ class Allocation:
         profile = dict(port.get("binding:profile") or {})
         asked = port.get("resource_request") or {}
         if asked and self._wish.mapping:
-            profile["allocation"] = self._holders(port["id"], asked)
+            grouped = GROUPED_REQUESTS in self._rest.extensions(self._ctxt)
+            profile["allocation"] = holders(port, self._wish.mapping, grouped=grouped)
         pci_request = requests.field(request, "pci_request_id")
         if pci_request:
             if pci_request not in self._wish.pci_profiles:
                 raise exceptions.PciDeviceNotFound(f"PCI device not found for request ID {pci_request}.")
             profile |= self._wish.pci_profiles[pci_request]
         return {"binding:profile": profile} if profile else {}
-
-    def _holders(self, port_id: str, asked: Mapping[str, Any]) -> Any:
-        """Which provider serves the port: one uuid, or one per request group where Neutron groups them."""
-        if GROUPED_REQUESTS in self._rest.extensions(self._ctxt):
-            return {group["id"]: self._wish.mapping[group["id"]][0] for group in asked.get("request_groups", ())}
-        return self._wish.mapping[port_id][0]
 
     def _dns(self, network: Item) -> dict[str, Any]:
         if DNS in self._rest.extensions(self._ctxt) and not network.get("dns_domain"):
@@ -243,6 +238,33 @@ class Allocation:
                     reason=f"Instance hostname {self._instance.hostname} is not a valid DNS name"
                 ) from exc
             raise
+
+
+def holders(port: Item, mapping: Mapping[str, Sequence[str]], *, grouped: bool) -> Any:
+    """Which provider serves the port: one uuid, or one per request group where Neutron groups them.
+
+    `mapping`: as Placement shows it with a candidate.
+    """
+    if grouped:
+        groups = (port.get("resource_request") or {}).get("request_groups", ())
+        return {group["id"]: mapping[group["id"]][0] for group in groups}
+    return mapping[port["id"]][0]
+
+
+def held(port: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the port's binding says it holds in Placement: {provider: {"resources": {...}}}."""
+    asked = port.get("resource_request") or {}
+    named = (port.get("binding:profile") or {}).get("allocation")
+    if not asked or not named:
+        return {}
+    if isinstance(named, str):
+        return {named: {"resources": asked.get("resources", {})}}
+    found: dict[str, dict[str, Any]] = {}
+    for group in asked.get("request_groups", ()):
+        mine = found.setdefault(named[group["id"]], {"resources": {}})["resources"]
+        for name, amount in group.get("resources", {}).items():
+            mine[name] = mine.get(name, 0) + amount
+    return found
 
 
 def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], preserve: Collection[str]) -> None:

@@ -133,7 +133,7 @@ class Neutron:
         preserve = network_info.preexisting_port_ids(cached)
         if port is not None and port.get("device_id") == instance.uuid:
             allocation.deallocate(self.rest, ctxt, [port], preserve)
-        return _held(port or {})
+        return allocation.held(port or {})
 
     def network_info(
         self,
@@ -180,16 +180,6 @@ def _resolved(request: objects.NetworkRequest, existing: Mapping[str, Item]) -> 
     if port_id:
         request.network_id = existing[port_id]["network_id"]
     return request
-
-
-def _held(port: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    asked = port.get("resource_request") or {}
-    holders = (port.get("binding:profile") or {}).get("allocation")
-    if not asked or not holders:
-        return {}
-    if isinstance(holders, str):
-        return {holders: {"resources": asked.get("resources", {})}}
-    return {holders[each["id"]]: {"resources": each.get("resources", {})} for each in asked.get("request_groups", ())}
 
 
 def tags(vifs: Sequence[Mapping[str, Any]], requested: requests.Requested) -> dict[str, str | None]:

@@ -71,15 +71,21 @@ def _metadata(providers: Any) -> objects.NetworkMetadata:
 
 
 def _add_qos(found: ResourceRequests, port: Item, *, grouped: bool) -> None:
+    groups, same_subtree = of_port(port, grouped=grouped)
+    found.groups.extend(groups)
+    if same_subtree:
+        found.same_subtree.append(same_subtree)
+
+
+def of_port(port: Item, *, grouped: bool) -> tuple[list[objects.RequestGroup], list[str]]:
+    """The request groups of one port, and which of them must be below one provider. `grouped`: Neutron groups them."""
     asked = port.get("resource_request") or {}
     if not asked:
-        return
+        return [], []
     if not grouped:
-        found.groups.append(_group(port["id"], asked))
-        return
-    found.groups.extend(_group(each["id"], each) for each in asked.get("request_groups", ()))
-    if asked.get("same_subtree"):
-        found.same_subtree.append(list(asked["same_subtree"]))
+        return [_group(port["id"], asked)], []
+    groups = [_group(each["id"], each) for each in asked.get("request_groups", ())]
+    return groups, list(asked.get("same_subtree") or ())
 
 
 def _group(requester: str, asked: Mapping[str, Any]) -> objects.RequestGroup:
