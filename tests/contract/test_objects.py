@@ -36,13 +36,14 @@ def spec(text: str, first: list[str]) -> ArgSpec:
     return ArgSpec(first + [a.name for a in plain], stars.get("*"), stars.get("**"), defaults or None)
 
 
-def fingerprint(cls: type[base.WireObject]) -> str:
+def fingerprint(cls: type[base.WireObject], *more: Any) -> str:
     """As oslo.versionedobjects' ObjectVersionChecker computes it, with declared signatures in place of functions."""
     methods = [(name, spec(text, ["self"])) for name, text in cls.METHODS.items()]
     methods += [(name, spec(text, ["cls", "context"])) for name, text in cls.CLASS_METHODS.items()]
     data: tuple[Any, ...] = (sorted(cls.fields.items()), sorted(methods))
     if hasattr(cls, "child_versions"):
         data += (fixture.OsloOrderedDict(sorted(cls.child_versions.items())),)
+    data += more
     return f"{cls.VERSION}-{hashlib.md5(repr(data).encode()).hexdigest()}"
 
 

@@ -24,6 +24,7 @@ Float: Any = ovo.FloatField
 IPAddress: Any = ovo.IPAddressField
 IPV4Address: Any = ovo.IPV4AddressField
 IPV6Address: Any = ovo.IPV6AddressField
+IPV4AndV6Address: Any = ovo.IPV4AndV6AddressField
 Integer: Any = ovo.IntegerField
 ListOfDictOfNullableStrings: Any = ovo.ListOfDictOfNullableStringsField
 ListOfIntegers: Any = ovo.ListOfIntegersField

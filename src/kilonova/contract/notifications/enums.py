@@ -1,0 +1,170 @@
+"""Closed sets of values that only notifications use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.contract.objects.types import ChoiceType
+
+
+class DiskConfig(ChoiceType):
+    """Who sizes the file system of the root disk; a boolean says whether the host does."""
+
+    MANUAL = "MANUAL"
+    AUTO = "AUTO"
+
+    @classmethod
+    def canonical(cls, value: Any) -> Any:
+        """The word for a boolean; any other value as it is."""
+        return (cls.AUTO if value else cls.MANUAL) if isinstance(value, bool) else value
+
+
+class InstanceState(ChoiceType):
+    ACTIVE = "active"
+    BUILDING = "building"
+    PAUSED = "paused"
+    SUSPENDED = "suspended"
+    STOPPED = "stopped"
+    RESCUED = "rescued"
+    RESIZED = "resized"
+    SOFT_DELETE = "soft-delete"
+    DELETED = "deleted"
+    ERROR = "error"
+    SHELVED = "shelved"
+    SHELVED_OFFLOADED = "shelved_offloaded"
+
+
+class InstanceTaskState(ChoiceType):
+    SCHEDULING = "scheduling"
+    BLOCK_DEVICE_MAPPING = "block_device_mapping"
+    NETWORKING = "networking"
+    SPAWNING = "spawning"
+    IMAGE_SNAPSHOT = "image_snapshot"
+    IMAGE_SNAPSHOT_PENDING = "image_snapshot_pending"
+    IMAGE_PENDING_UPLOAD = "image_pending_upload"
+    IMAGE_UPLOADING = "image_uploading"
+    IMAGE_BACKUP = "image_backup"
+    UPDATING_PASSWORD = "updating_password"  # noqa: S105
+    RESIZE_PREP = "resize_prep"
+    RESIZE_MIGRATING = "resize_migrating"
+    RESIZE_MIGRATED = "resize_migrated"
+    RESIZE_FINISH = "resize_finish"
+    RESIZE_REVERTING = "resize_reverting"
+    RESIZE_CONFIRMING = "resize_confirming"
+    REBOOTING = "rebooting"
+    REBOOT_PENDING = "reboot_pending"
+    REBOOT_STARTED = "reboot_started"
+    REBOOTING_HARD = "rebooting_hard"
+    REBOOT_PENDING_HARD = "reboot_pending_hard"
+    REBOOT_STARTED_HARD = "reboot_started_hard"
+    PAUSING = "pausing"
+    UNPAUSING = "unpausing"
+    SUSPENDING = "suspending"
+    RESUMING = "resuming"
+    POWERING_OFF = "powering-off"
+    POWERING_ON = "powering-on"
+    RESCUING = "rescuing"
+    UNRESCUING = "unrescuing"
+    REBUILDING = "rebuilding"
+    REBUILD_BLOCK_DEVICE_MAPPING = "rebuild_block_device_mapping"
+    REBUILD_SPAWNING = "rebuild_spawning"
+    MIGRATING = "migrating"
+    DELETING = "deleting"
+    SOFT_DELETING = "soft-deleting"
+    RESTORING = "restoring"
+    SHELVING = "shelving"
+    SHELVING_IMAGE_PENDING_UPLOAD = "shelving_image_pending_upload"
+    SHELVING_IMAGE_UPLOADING = "shelving_image_uploading"
+    SHELVING_OFFLOADING = "shelving_offloading"
+    UNSHELVING = "unshelving"
+
+
+class NotificationAction(ChoiceType):
+    UPDATE = "update"
+    EXCEPTION = "exception"
+    DELETE = "delete"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    RESIZE = "resize"
+    VOLUME_SWAP = "volume_swap"
+    SUSPEND = "suspend"
+    POWER_ON = "power_on"
+    REBOOT = "reboot"
+    SHUTDOWN = "shutdown"
+    SNAPSHOT = "snapshot"
+    INTERFACE_ATTACH = "interface_attach"
+    POWER_OFF = "power_off"
+    SHELVE = "shelve"
+    RESUME = "resume"
+    RESTORE = "restore"
+    EXISTS = "exists"
+    RESCUE = "rescue"
+    VOLUME_ATTACH = "volume_attach"
+    VOLUME_DETACH = "volume_detach"
+    SHARE_ATTACH = "share_attach"
+    SHARE_DETACH = "share_detach"
+    CREATE = "create"
+    IMPORT = "import"
+    EVACUATE = "evacuate"
+    RESIZE_FINISH = "resize_finish"
+    LIVE_MIGRATION_ABORT = "live_migration_abort"
+    LIVE_MIGRATION_POST_DEST = "live_migration_post_dest"
+    LIVE_MIGRATION_POST = "live_migration_post"
+    LIVE_MIGRATION_PRE = "live_migration_pre"
+    LIVE_MIGRATION_ROLLBACK = "live_migration_rollback"
+    LIVE_MIGRATION_ROLLBACK_DEST = "live_migration_rollback_dest"
+    REBUILD = "rebuild"
+    INTERFACE_DETACH = "interface_detach"
+    RESIZE_CONFIRM = "resize_confirm"
+    RESIZE_PREP = "resize_prep"
+    RESIZE_REVERT = "resize_revert"
+    SHELVE_OFFLOAD = "shelve_offload"
+    SOFT_DELETE = "soft_delete"
+    TRIGGER_CRASH_DUMP = "trigger_crash_dump"
+    UNRESCUE = "unrescue"
+    UNSHELVE = "unshelve"
+    ADD_HOST = "add_host"
+    REMOVE_HOST = "remove_host"
+    ADD_MEMBER = "add_member"
+    UPDATE_METADATA = "update_metadata"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    REBUILD_SCHEDULED = "rebuild_scheduled"
+    UPDATE_PROP = "update_prop"
+    LIVE_MIGRATION_FORCE_COMPLETE = "live_migration_force_complete"
+    CONNECT = "connect"
+    USAGE = "usage"
+    BUILD_INSTANCES = "build_instances"
+    MIGRATE_SERVER = "migrate_server"
+    REBUILD_SERVER = "rebuild_server"
+    SELECT_DESTINATIONS = "select_destinations"
+    CACHE_IMAGES = "cache_images"
+
+
+class NotificationPhase(ChoiceType):
+    START = "start"
+    END = "end"
+    ERROR = "error"
+    PROGRESS = "progress"
+
+
+class NotificationPriority(ChoiceType):
+    AUDIT = "audit"
+    CRITICAL = "critical"
+    DEBUG = "debug"
+    INFO = "info"
+    ERROR = "error"
+    SAMPLE = "sample"
+    WARN = "warn"
+
+
+class NotificationSource(ChoiceType):
+    NOVA_API = "nova-api"
+    NOVA_COMPUTE = "nova-compute"
+    NOVA_CONDUCTOR = "nova-conductor"
+    NOVA_SCHEDULER = "nova-scheduler"
+    NOVA_NETWORK = "nova-network"
+    NOVA_CONSOLEAUTH = "nova-consoleauth"
+    NOVA_CELLS = "nova-cells"
+    NOVA_CONSOLE = "nova-console"
+    NOVA_METADATA = "nova-metadata"

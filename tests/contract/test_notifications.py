@@ -1,0 +1,51 @@
+"""Every notification object equals the contract (by fingerprint), and so does every event type."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.contract.test_objects import FILE, fingerprint
+
+from kilonova.contract import notifications
+from kilonova.contract.notifications import base, events
+
+FACTS = FILE.with_name("notifications.json")
+CONTRACT: dict[str, Any] = json.loads(FACTS.read_text()) if FACTS.exists() else {"objects": {}}
+pytestmark = pytest.mark.skipif(not CONTRACT["objects"], reason="contract data is not on this machine")
+
+
+def test_all_objects_and_no_others_are_declared() -> None:
+    assert set(notifications.names()) == set(CONTRACT["objects"])
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACT["objects"]))
+def test_fingerprint(name: str) -> None:
+    cls, facts = notifications.load(name), CONTRACT["objects"][name]
+    assert {field: repr(kind) for field, kind in cls.fields.items()} == {
+        field: declared["repr"] for field, declared in facts["fields"].items()
+    }
+    assert fingerprint(cls, *_sources(cls)) == facts["fingerprint"]
+
+
+def _sources(cls: type[base.WireObject]) -> list[Any]:
+    """What a payload takes from which object is part of its fingerprint."""
+    return [sorted(cls.SOURCES.items())] if issubclass(cls, base.Payload) else []
+
+
+@pytest.mark.parametrize("name", sorted(n for n, facts in CONTRACT["objects"].items() if facts.get("populated_from")))
+def test_sources(name: str) -> None:
+    taken = CONTRACT["objects"][name]["populated_from"]
+    assert {field: list(source) for field, source in notifications.load(name).SOURCES.items()} == taken
+
+
+def test_event_types() -> None:
+    assert set(events.EVENTS) == set(CONTRACT["event_types"])
+    for name, facts in CONTRACT["event_types"].items():
+        event = events.EVENTS[name]
+        assert [event.notification] == facts["notification"], name
+        assert list(event.publishers) == facts["publisher"], name
+        assert [event.priority] == facts["priority"], name
+        payload = notifications.load(event.notification).fields["payload"]._type._obj_name
+        assert {payload: notifications.load(payload).VERSION} == facts["payloads"], name
