@@ -19,9 +19,10 @@ from kilonova import conf as configuration
 from kilonova.base import log
 from kilonova.clients.bundle import Clients
 from kilonova.clients.http import ServiceError
+from kilonova.cmd.manage.machine_types import without_machine_type
 from kilonova.contract import context
 from kilonova.db.api import host_mappings
-from kilonova.db.cell import compute_nodes, instances, services
+from kilonova.db.cell import compute_nodes, services
 from kilonova.db.cells import Cell, CellDown, Cells
 
 OLDEST_SERVICE_VERSION = 72
@@ -123,10 +124,8 @@ def old_computes(scene: Scene) -> Result:
 
 def machine_types(scene: Scene) -> Result:
     """Every server has its machine type recorded; matters with libvirt only."""
-    key = "image_hw_machine_type"
-    found = _everywhere(
-        scene, lambda cell: cell.database.query(instances.instance_uuids_without_system_metadata, key, 1)
-    )
+    # A server in cell0 never had a host that could have recorded one.
+    found = _everywhere(scene, lambda cell: [] if cell.is_cell0 else without_machine_type(cell, limit=1))
     if any(found.values()):
         return Result(Code.WARNING, "There are servers without a recorded hw_machine_type. Ignore it without libvirt.")
     return PASSED

@@ -4,88 +4,25 @@ from __future__ import annotations
 
 import datetime
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.unit.cmd.cloud import Cloud
 
 from kilonova.base import ids
 from kilonova.cmd import manage
 from kilonova.db import query
-from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
+from kilonova.db.api import cell_mappings, instance_mappings
 from kilonova.db.cell import compute_nodes, instances
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS, SERVICES, SHARE_MAPPING
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
-from kilonova.db.migrations import sync
 
 CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "cli.json"
 MAPPED, UNMAPPED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
 Run = Callable[..., int]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    for name, make in (("api", sync.sync_api), ("cell", sync.sync_main)):
-        database = Database(f"sqlite:///{folder}/{name}.db")
-        make(database)
-        # Closed, so that everything is in the file that is copied and nothing in its log.
-        database.dispose()
-    return folder
-
-
-class Cloud:
-    """A configuration file with its databases."""
-
-    def __init__(self, folder: Path) -> None:
-        self.conf = folder / "nova.conf"
-        self.conf.write_text(
-            "[DEFAULT]\ntransport_url = rabbit://u:secret@h/\n"
-            f"[database]\nconnection = sqlite:///{folder}/cell.db\n"
-            f"[api_database]\nconnection = sqlite:///{folder}/api.db\n"
-        )
-        self.api = Database(f"sqlite:///{folder}/api.db")
-        self.cell = Database(f"sqlite:///{folder}/cell.db")
-        self.folder = folder
-
-    def run(self, *words: str) -> int:
-        return manage.main(["--config-file", str(self.conf), *words])
-
-    def node(self, host: str) -> None:
-        values: dict[str, Any] = dict.fromkeys(
-            ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "hypervisor_version"), 1
-        )
-        values |= {"host": host, "hypervisor_hostname": host, "hypervisor_type": "fake", "cpu_info": "{}"}
-        self.cell.run(compute_nodes.compute_node_create, values)
-
-    def cells(self) -> dict[str, dict[str, Any]]:
-        return {cell["name"]: cell for cell in self.api.query(cell_mappings.cell_mapping_list)}
-
-    def hosts(self) -> dict[str, str]:
-        return {m["host"]: m["cell_name"] for m in self.api.query(host_mappings.host_mapping_list)}
-
-    def create_cell(self, name: str = "one") -> str:
-        assert self.run("cell_v2", "create_cell", "--name", name, "--transport-url", "rabbit://x/") == 0
-        return str(self.cells()[name]["uuid"])
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Cloud:
-    return Cloud(tmp_path)
-
-
-@pytest.fixture
-def cloud(made: Path, tmp_path: Path) -> Iterator[Cloud]:
-    for name in ("api.db", "cell.db"):
-        shutil.copy(made / name, tmp_path / name)
-    found = Cloud(tmp_path)
-    yield found
-    found.api.dispose()
-    found.cell.dispose()
 
 
 def test_whole_set_up_of_a_new_cloud(empty: Cloud, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from kilonova.cmd.manage.actions import Action
 
 NOT_BUILT = {
-    "db": ("ironic_compute_node_move",),
     "placement": ("heal_allocations", "sync_aggregates", "audit"),
     "volume_attachment": ("show", "refresh", "get_connector"),
-    "libvirt": ("get_machine_type", "update_machine_type", "list_unset_machine_type"),
-    "image_property": ("show", "set"),
     "limits": ("migrate_to_unified_limits",),
 }
 
@@ -38,10 +35,23 @@ _HELP = {
 
 def every_action() -> Iterator[Action]:
     """Every action."""
-    from kilonova.cmd.manage import archive, cell_hosts, cell_instances, cell_setup, cells, online, schema
+    from kilonova.cmd.manage import (
+        archive,
+        cell_hosts,
+        cell_instances,
+        cell_setup,
+        cells,
+        image_properties,
+        ironic,
+        machine_types,
+        online,
+        schema,
+    )
     from kilonova.cmd.manage.actions import not_built
 
-    for module in (schema, archive, online, cell_setup, cells, cell_hosts, cell_instances):
+    cells_and_databases = (schema, archive, online, ironic, cell_setup, cells, cell_hosts, cell_instances)
+    of_servers = (machine_types, image_properties)
+    for module in (*cells_and_databases, *of_servers):
         yield from module.ACTIONS
     for category, names in NOT_BUILT.items():
         for name in names:

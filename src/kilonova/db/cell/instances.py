@@ -339,8 +339,12 @@ def _why(tx: Tx, uuid: str, expect: Expect, *, deleted_too: bool) -> Outcome:
     return Missing() if found is None else Stale({name: found[name] for name in expect})
 
 
-def instance_uuids_without_system_metadata(tx: Tx, key: str, limit: int | None = None) -> list[str]:
-    """Living instances that lack a key in their system metadata."""
+def instance_uuids_without_system_metadata(
+    tx: Tx, key: str, limit: int | None = None, *, but_in_states: Iterable[str] = ()
+) -> list[str]:
+    """Living instances, but for those in these states, that lack a key in their system metadata."""
     table = INSTANCE_SYSTEM_METADATA
     has = sa.exists().where(table.c.instance_uuid == _C.uuid, table.c.key == key, table.c.deleted == 0)
-    return query.values(tx, sa.select(_C.uuid).where(_C.deleted == 0, sa.not_(has)).order_by(_C.id).limit(limit))
+    counted = sa.or_(_C.vm_state.is_(None), _C.vm_state.not_in(list(but_in_states)))
+    statement = sa.select(_C.uuid).where(_C.deleted == 0, counted, sa.not_(has))
+    return query.values(tx, statement.order_by(_C.id).limit(limit))
