@@ -63,7 +63,11 @@ def new_databases(server: str, names: Sequence[str]) -> Iterator[list[str]]:
     yield [server + name for name in mine]
     with _administration(server) as execute:
         for name in mine:
-            execute(f"DROP DATABASE {name}" + (" WITH (FORCE)" if server.startswith("postgresql") else ""))
+            if server.startswith("mysql"):
+                execute(f"DROP DATABASE {name}")
+                execute(f"DROP DATABASE IF EXISTS {name}_kilonova")
+            else:
+                execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def mariadb(folder: Path) -> Iterator[str]:
         _wait_for(port)
         with pymysql.connect(unix_socket=f"{folder}/s", user="root") as connection, connection.cursor() as cursor:
             cursor.execute("CREATE USER 'k'@'127.0.0.1' IDENTIFIED BY 'k'")
-            cursor.execute("GRANT ALL ON *.* TO 'k'@'127.0.0.1'")
+            cursor.execute("GRANT ALL ON *.* TO 'k'@'127.0.0.1' WITH GRANT OPTION")
         yield f"mysql+pymysql://k:k@127.0.0.1:{port}/"
 
 

@@ -1,7 +1,9 @@
 """kilonova tables: our own tables beside Nova's, where they are and how to be rid of them.
 
-Nova runs with them in its databases, but for one tool: its `nova-manage db archive_deleted_rows` stops at tables that
-it does not know. Use ours meanwhile, and drop them when a cloud goes back to Nova for good.
+In a cell they lie beside Nova's database, in the schema `kilonova` (PostgreSQL) or the database `<name>_kilonova`
+(MySQL), with views in their place, so that Nova's tools pass them over. Where the account may not make that (and on
+SQLite) they lie among Nova's tables, and Nova's `nova-manage db archive_deleted_rows` stops at them: use ours
+meanwhile. Drop them when a cloud goes back to Nova for good.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def _show(cells: Cells, _arguments: argparse.Namespace) -> int:
 
     for name, database, lineage in _databases(cells):
         ours = sync.version(database, sync.OWN) or "none"
-        print(f"{name}: Nova's tables {sync.version(database, lineage) or 'none'}, ours {ours}")
+        place = ", among Nova's" if lineage is sync.MAIN and sync.own_among_novas(database) else ""
+        print(f"{name}: Nova's tables {sync.version(database, lineage) or 'none'}, ours {ours}{place}")
     return 0
 
 

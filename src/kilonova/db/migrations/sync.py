@@ -1,6 +1,6 @@
 """Databases to the newest revision: an empty one is created whole and stamped, an older one is migrated step by step.
 
-Nova's tables carry Nova's revisions in `alembic_version`, our own beside them ours in `kn_alembic_version`.
+Nova's tables carry Nova's revisions in `alembic_version`, our own beside them (room.py) ours in `kn_alembic_version`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from kilonova.db.engine import Database
+from kilonova.db.migrations import room
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +56,11 @@ class Lineage:
         """Every revision, oldest first."""
         return [s.revision for s in ScriptDirectory.from_config(self.config()).walk_revisions()][::-1]
 
+    @property
+    def tables(self) -> list[str]:
+        """The names of its tables, that of the revision among them."""
+        return [*self.metadata.tables, self.version_table]
+
 
 API = Lineage("api", "alembic_version", "kilonova.db.api.tables.whole")
 MAIN = Lineage("main", "alembic_version", "kilonova.db.cell.tables.whole")
@@ -83,11 +89,16 @@ def pending(database: Database, lineage: Lineage) -> bool:
         return any(_current(connection, line) != line.head for line in (lineage, OWN))
 
 
+def own_among_novas(database: Database) -> bool:
+    """Whether our own tables are where Nova's tools see them."""
+    with database.engine.connect() as connection:
+        return OWN.version_table in sa.inspect(connection).get_table_names()
+
+
 def drop_own(database: Database) -> None:
     """Remove our own tables; Nova's stay as they are."""
     with _connection(database) as connection:
-        OWN.metadata.drop_all(connection)
-        sa.Table(OWN.version_table, sa.MetaData()).drop(connection, checkfirst=True)
+        room.drop(connection, OWN.tables)
 
 
 def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
@@ -99,6 +110,8 @@ def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
                 _create(connection, line, wanted)
             else:
                 _upgrade(connection, line, wanted or "head")
+        if lineage is MAIN:
+            room.settle(connection, OWN.tables)
 
 
 @contextlib.contextmanager
@@ -125,7 +138,7 @@ def _current(connection: sa.Connection, lineage: Lineage) -> str | None:
 
 def _is_new(connection: sa.Connection, lineage: Lineage) -> bool:
     """Whether there is nothing yet, or a creation that was cut off (where a database commits each CREATE by itself)."""
-    tables = set(sa.inspect(connection).get_table_names())
+    tables = room.names(connection)
     if lineage.version_table in tables:
         return _current(connection, lineage) is None
     foreign = tables & set(lineage.metadata.tables)
