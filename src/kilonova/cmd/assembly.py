@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from kilonova.clients.bundle import Clients
 from kilonova.wire.rpc.bus import Bus
-from kilonova.wire.rpc.versions import AutomaticCap
+from kilonova.wire.rpc.versions import AutomaticCap, Lowest
 
 if TYPE_CHECKING:
     from kilonova.cmd.process import Service
@@ -26,17 +26,21 @@ class Parts:
     conf: cfg.ConfigOpts
 
     @functools.cached_property
-    def bus(self) -> Bus:
-        return Bus(self.conf, compute_cap=AutomaticCap(self._lowest_compute))
+    def compute_cap(self) -> AutomaticCap:
+        return AutomaticCap(self._lowest_compute)
 
-    def _lowest_compute(self) -> int | None:
-        """The lowest version of all compute services: in all cells where their databases are known, else in our own."""
+    @functools.cached_property
+    def bus(self) -> Bus:
+        return Bus(self.conf, compute_cap=self.compute_cap)
+
+    def _lowest_compute(self) -> Lowest:
+        """Of the compute services in all cells where their databases are known, else in our own."""
         if not (self.conf.api_database.connection or self.conf.database.connection):
             from kilonova.compute.store import RpcStore
             from kilonova.contract import context
 
-            found: int = RpcStore(self.bus).call(context.admin(), "Service", "get_minimum_version", "nova-compute")
-            return found
+            asked = RpcStore(self.bus).call(context.admin(), "Service", "get_minimum_version", "nova-compute")
+            return Lowest(asked)
         from kilonova.db.cell import services
 
         def lowest(database: Any) -> int | None:
@@ -44,9 +48,10 @@ class Parts:
             return found
 
         if not self.cells.has_api:
-            return lowest(self.cells.own)
-        answers = self.cells.scatter(lambda cell: lowest(cell.database), self.cells.all(include_cell0=False)).values()
-        return min((answer for answer in answers if isinstance(answer, int)), default=None)
+            return Lowest(lowest(self.cells.own))
+        asked = self.cells.scatter(lambda cell: lowest(cell.database), self.cells.all(include_cell0=False)).values()
+        known = [answer for answer in asked if isinstance(answer, int)]
+        return Lowest(min(known, default=None), sure=all(answer is None or answer in known for answer in asked))
 
     @functools.cached_property
     def clients(self) -> Clients:

@@ -20,7 +20,7 @@ from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import BaseClient, ComputeClient, ConductorClient, SchedulerClient
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message
-from kilonova.wire.rpc.versions import AutomaticCap, version_of
+from kilonova.wire.rpc.versions import AutomaticCap, Lowest, version_of
 
 UUID = "5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d"
 
@@ -244,20 +244,44 @@ def test_version_caps_choose_older_messages_or_refuse(bus: Bus, hosts: dict[str,
         old.rebuild_instance(user(), **values)
 
 
-def test_upgrade_levels_take_release_names() -> None:
+def test_upgrade_levels_take_release_names_and_numbers() -> None:
     conf: cfg.ConfigOpts = configuration()
-    conf.set_override("compute", "zed", group="upgrade_levels")
-    assert ComputeClient(Bus(conf, "fake://caps")).cap == "6.1"
+    bus = Bus(conf, "fake://caps")
+    makes = {"compute": ComputeClient, "conductor": ConductorClient, "scheduler": SchedulerClient}
+    for level, release, version in (
+        ("compute", "zed", "6.1"),
+        ("conductor", "kilo", "2.1"),
+        ("scheduler", "pike", "4.4"),
+    ):
+        for said in (release, version):
+            conf.set_override(level, said, group="upgrade_levels")
+            assert makes[level](bus).cap == version
+    conf.set_override("baseapi", "1.0", group="upgrade_levels")
+    assert BaseClient(bus, "compute").cap == "1.0"
+    conf.set_override("compute", "zebra", group="upgrade_levels")
+    with pytest.raises(ValueError, match=r"'zebra' is neither a version of the compute interface nor a release"):
+        ComputeClient(bus).start_instance(user(), instance())
+
+
+def test_what_is_newer_than_the_cap_is_not_sent() -> None:
+    bus = Bus(configuration(), "fake://old")
+    with pytest.raises(exceptions.UnsupportedRPCVersion, match="start_instance"):
+        ComputeClient(bus, cap="4.13").start_instance(user(), instance())
+    assert ComputeClient(bus, cap="6.1").can_send("6.1")
+    assert not ComputeClient(bus, cap="6.1").can_send("5.0")
 
 
 def test_auto_is_what_the_oldest_compute_service_understands() -> None:
     conf: cfg.ConfigOpts = configuration()
     conf.set_override("compute", "auto", group="upgrade_levels")
-    answers = iter([None, 64, 74])
-    bus = Bus(conf, "fake://auto", compute_cap=AutomaticCap(lambda: next(answers)))
-    assert ComputeClient(bus).cap is None
-    assert ComputeClient(bus.at("fake://auto-cell")).cap == "6.1"
-    assert ComputeClient(bus).cap == "6.1"
+    answers = iter([Lowest(None), Lowest(66, sure=False), Lowest(64), Lowest(74)])
+    automatic = AutomaticCap(lambda: next(answers))
+    bus = Bus(conf, "fake://auto", compute_cap=automatic)
+    kept = ComputeClient(bus)
+    assert [kept.cap, kept.cap] == [None, "6.2"]
+    assert [ComputeClient(bus.at("fake://auto-cell")).cap, kept.cap] == ["6.1", "6.1"]
+    automatic.forget()
+    assert [kept.cap] == ["6.5"]
     assert version_of(9999) == "6.5"
 
 

@@ -157,7 +157,12 @@ METHODS = (
         sent=(
             Sent("6.0", "instance, disk, migrate_data", topic="compute-alt"),
             Sent("6.0", up_to="6.4"),
-            Sent("5.0", "instance, disk, migrate_data, block_migration", up_to="5.13"),
+            Sent(
+                "5.0",
+                "instance, disk, migrate_data, block_migration",
+                up_to="5.13",
+                forms={"block_migration": "nothing"},
+            ),
         ),
     ),
     Method(
@@ -181,7 +186,16 @@ METHODS = (
                 up_to="5.13",
                 source={"instance_type": "flavor"},
             ),
-            Sent("5.0", up_to="5.0", source={"instance_type": "flavor"}, legacy=("request_spec",)),
+            Sent(
+                "5.0",
+                (
+                    "instance, image, request_spec, filter_properties, node, migration, clean_shutdown, "
+                    "host_list, instance_type"
+                ),
+                up_to="5.0",
+                source={"instance_type": "flavor"},
+                forms={"request_spec": "request_spec_dict"},
+            ),
         ),
     ),
     Method(

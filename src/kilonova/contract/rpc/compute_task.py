@@ -52,7 +52,7 @@ _METHODS = (
                 up_to="1.17",
             ),
             Sent("1.9", up_to="1.9"),
-            Sent("1.8", up_to="1.8", source={"requested_networks": "requested_networks.as_tuples()"}),
+            Sent("1.8", up_to="1.8", forms={"requested_networks": "network_tuples"}),
             Sent(
                 "1.5",
                 (
@@ -60,7 +60,7 @@ _METHODS = (
                     "security_groups, block_device_mapping, legacy_bdm"
                 ),
                 up_to="1.6",
-                source={"requested_networks": "requested_networks.as_tuples()"},
+                forms={"requested_networks": "network_tuples"},
             ),
         ),
     ),
@@ -169,6 +169,7 @@ _METHODS = (
                 ),
                 up_to="1.11",
                 refuses="UnsupportedRPCVersion",
+                guarded=("reimage_boot_volume", "target_state"),
             ),
         ),
     ),

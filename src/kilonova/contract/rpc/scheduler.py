@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kilonova.contract.rpc.table import Api, Method, Sent, Served
 
 _ALIASES = {
@@ -17,6 +20,12 @@ _ALIASES = {
     "pike": "4.4",
 }
 """Release name -> newest version that its services understand."""
+
+_SELECTIONS: Mapping[str, Any] = {
+    "refuses": "SelectionObjectsWithOldRPCVersionNotSupported",
+    "guarded": ("return_objects", "return_alternates"),
+}
+"""Schedulers older than 4.5 answer with hosts only."""
 
 _METHODS = (
     Method(
@@ -38,16 +47,15 @@ _METHODS = (
         long=True,
         sent=(
             Sent("4.5", "instance_uuids, spec_obj, return_objects, return_alternates"),
-            Sent(
-                "4.4", "instance_uuids, spec_obj", up_to="4.4", refuses="SelectionObjectsWithOldRPCVersionNotSupported"
-            ),
-            Sent("4.3", "spec_obj", up_to="4.3", refuses="UnsupportedRPCVersion"),
+            Sent("4.4", "instance_uuids, spec_obj", up_to="4.4", **_SELECTIONS),
+            Sent("4.3", "spec_obj", up_to="4.3", **_SELECTIONS),
             Sent(
                 "4.0",
                 "request_spec, filter_properties",
                 up_to="4.2",
-                legacy=("filter_properties", "request_spec"),
-                refuses="UnsupportedRPCVersion",
+                source={"request_spec": "spec_obj", "filter_properties": "spec_obj"},
+                forms={"request_spec": "request_spec_dict", "filter_properties": "filter_properties_dict"},
+                **_SELECTIONS,
             ),
         ),
     ),

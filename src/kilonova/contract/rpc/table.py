@@ -24,8 +24,8 @@ class Sent:
 
     `args`: names, comma separated; empty means those of the message before it. `up_to`: highest version cap at which
     it is sent; None for the newest. `source`: argument -> the client's argument under another name. `refuses`:
-    the exception when nothing fits the cap, or, beside a version, when an argument that is left out has a value.
-    `legacy`: arguments that were plain dicts then.
+    the exception when nothing fits the cap, or, beside a version, when one of the arguments `guarded` (empty: any that
+    is left out) has a value. `forms`: argument -> the name of its older form (wire.rpc.forms).
     """
 
     version: str | None = None
@@ -34,7 +34,8 @@ class Sent:
     topic: str | None = None
     source: Mapping[str, str] = dataclasses.field(default_factory=dict)
     refuses: str | None = None
-    legacy: tuple[str, ...] = ()
+    guarded: tuple[str, ...] = ()
+    forms: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

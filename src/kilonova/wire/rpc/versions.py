@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable
@@ -11,10 +12,18 @@ from kilonova.contract.rpc import compute
 LOG = logging.getLogger(__name__)
 
 
-class AutomaticCap:
-    """Asks once for the lowest service version, and again while there is no compute service at all."""
+@dataclasses.dataclass(frozen=True)
+class Lowest:
+    """The lowest version of all compute services; None while there is none. `sure`: all cells answered."""
 
-    def __init__(self, lowest: Callable[[], int | None]) -> None:
+    version: int | None
+    sure: bool = True
+
+
+class AutomaticCap:
+    """Asks once for the lowest service version, and again while no service is there or not every cell answers."""
+
+    def __init__(self, lowest: Callable[[], Lowest]) -> None:
         self._lowest = lowest
         self._lock = threading.Lock()
         self._known: str | None = None
@@ -22,10 +31,21 @@ class AutomaticCap:
     def __call__(self) -> str | None:
         """The version cap; None (no cap) as long as no compute service is registered."""
         with self._lock:
-            if self._known is None and (lowest := self._lowest()):
-                self._known = version_of(lowest)
-                LOG.info("compute services from version %s on are spoken to in RPC version %s", lowest, self._known)
-            return self._known
+            if self._known is not None:
+                return self._known
+            lowest = self._lowest()
+            if not lowest.version:
+                return None
+            cap = version_of(lowest.version)
+            if lowest.sure:
+                self._known = cap
+                LOG.info("compute services from version %s on are spoken to in RPC version %s", lowest.version, cap)
+            return cap
+
+    def forget(self) -> None:
+        """Ask again: services may have been upgraded."""
+        with self._lock:
+            self._known = None
 
 
 def version_of(service_version: int) -> str:
