@@ -59,6 +59,7 @@ class FakePlacement(FakeService):
         self.providers: dict[str, Provider] = {}
         self.consumers: dict[str, Consumer] = {}
         self.traits: set[str] = set()
+        self.newest = "1.39"
 
     def _dispatch(self, request: Request) -> Reply:
         """Refusals have codes only in microversions that know them."""
@@ -100,12 +101,18 @@ class FakePlacement(FakeService):
     def used(self, provider: str, name: str) -> int:
         return sum(each.allocations.get(provider, {}).get(name, 0) for each in self.consumers.values())
 
+    @route("GET", "/")
+    def versions(self, request: Request) -> Any:
+        return {"versions": [{"id": "v1.0", "min_version": "1.0", "max_version": self.newest, "status": "CURRENT"}]}
+
     # --- providers -------------------------------------------------------------------------
 
     @route("GET", "/resource_providers")
     def list_providers(self, request: Request) -> Any:
         wanted = dict(query(request))
         found: Iterable[Provider] = self.providers.values()
+        if "uuid" in wanted:
+            found = [each for each in found if each.uuid == wanted["uuid"]]
         if "name" in wanted:
             found = [each for each in found if each.name == wanted["name"]]
         if "in_tree" in wanted:

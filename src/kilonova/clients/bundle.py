@@ -73,10 +73,18 @@ def _cinder(conf: cfg.ConfigOpts, sessions: Sessions) -> Cinder:
     return Cinder(Http("cinder", transport, conf.cinder.http_retries), cross_az_attach=conf.cinder.cross_az_attach)
 
 
-def _keystone(conf: cfg.ConfigOpts, sessions: Sessions) -> Keystone:
-    endpoint = adapter_endpoint(conf, "keystone")
-    transport = KeystoneTransport(sessions, "keystone", endpoint, ("keystone", "service_user"), versioned_paths=True)
+def _keystone(
+    conf: cfg.ConfigOpts, sessions: Sessions, groups: tuple[str, ...] = ("keystone", "service_user")
+) -> Keystone:
+    transport = KeystoneTransport(
+        sessions, "keystone", adapter_endpoint(conf, "keystone"), groups, versioned_paths=True
+    )
     return Keystone(Http("keystone", transport))
+
+
+def operators_keystone(conf: cfg.ConfigOpts) -> Keystone:
+    """Keystone with the credentials that validate tokens, if there are: operators let these set limits."""
+    return _keystone(conf, Sessions(conf), ("keystone_authtoken", "keystone", "service_user"))
 
 
 def cinder_endpoint(conf: cfg.ConfigOpts) -> dict[str, Any]:

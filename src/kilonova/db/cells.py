@@ -28,11 +28,10 @@ SCATTER_WORKERS = 32
 
 SCATTER_TIMEOUT = 60.0
 
-__all__ = ["CELL0_UUID", "Cell", "CellDown", "Cells", "UnknownCellError"]
-
-
-_LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
+LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
 """What a database that is away raises."""
+
+__all__ = ["CELL0_UUID", "LOST", "Cell", "CellDown", "Cells", "NoApiDatabaseError", "UnknownCellError"]
 
 
 class UnknownCellError(Exception):
@@ -153,7 +152,7 @@ class Cells:
         """`fn(cell)` in the caller's thread; CellDown when its database fails. Only the driver bounds the time."""
         try:
             return fn(cell)
-        except _LOST as exc:
+        except LOST as exc:
             return _down(cell.uuid, exc)
 
     def wait(self) -> None:
@@ -206,7 +205,7 @@ def _answer(uuid: str, future: concurrent.futures.Future[Any] | CellDown, deadli
         return future.result(timeout=max(0.0, deadline - clock.monotonic()))
     except concurrent.futures.TimeoutError:
         return CellDown(uuid, "no answer in time")
-    except _LOST as exc:
+    except LOST as exc:
         return _down(uuid, exc)
 
 

@@ -1,4 +1,4 @@
-"""Identity: does a project exist."""
+"""Identity: does a project exist, and what limits are there."""
 
 from __future__ import annotations
 
@@ -26,10 +26,58 @@ class Keystone:
             return None
         raise self._http.error(reply)
 
+    def service_id(self, ctxt: RequestContext, name: str) -> str | None:
+        """The id of the catalog's service of this name."""
+        found = self._list(ctxt, "services", {"name": name})
+        return str(found[0]["id"]) if found else None
+
+    # --- unified limits --------------------------------------------------------------------
+
     def registered_limits(self, ctxt: RequestContext, service_id: str, region_id: str | None) -> list[dict[str, Any]]:
         """Unified limits registered for a service, as Keystone lists them."""
-        params = {"service_id": service_id, **({"region_id": region_id} if region_id else {})}
-        reply = self._http.call(ctxt, "GET", "/v3/registered_limits", admin=True, params=params)
+        return self._list(ctxt, "registered_limits", _present(service_id=service_id, region_id=region_id))
+
+    def project_limits(
+        self, ctxt: RequestContext, service_id: str, region_id: str | None, project_id: str
+    ) -> list[dict[str, Any]]:
+        """A project's own limits of a service, as Keystone lists them."""
+        wanted = _present(service_id=service_id, region_id=region_id, project_id=project_id)
+        return self._list(ctxt, "limits", wanted)
+
+    def registered_limit_create(
+        self, ctxt: RequestContext, service_id: str, region_id: str | None, resource: str, limit: int
+    ) -> bool:
+        """What every project may have of a resource; False when that is registered already."""
+        new = _present(service_id=service_id, region_id=region_id, resource_name=resource, default_limit=limit)
+        return self._create(ctxt, "registered_limits", new)
+
+    def project_limit_create(
+        self, ctxt: RequestContext, service_id: str, region_id: str | None, project_id: str, resource: str, limit: int
+    ) -> bool:
+        """What one project may have of a resource; False when it has a limit of its own already."""
+        new = _present(
+            service_id=service_id,
+            region_id=region_id,
+            project_id=project_id,
+            resource_name=resource,
+            resource_limit=limit,
+        )
+        return self._create(ctxt, "limits", new)
+
+    def _create(self, ctxt: RequestContext, noun: str, new: dict[str, Any]) -> bool:
+        reply = self._http.call(ctxt, "POST", f"/v3/{noun}", admin=True, body={noun: [new]})
+        if reply.status == 409:
+            return False
         if not reply.ok:
             raise self._http.error(reply)
-        return list(reply.json()["registered_limits"])
+        return True
+
+    def _list(self, ctxt: RequestContext, noun: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+        reply = self._http.call(ctxt, "GET", f"/v3/{noun}", admin=True, params=params)
+        if not reply.ok:
+            raise self._http.error(reply)
+        return list(reply.json()[noun])
+
+
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -89,6 +89,11 @@ class Placement:
         self._http = http
         self._sleep = sleep
 
+    def newest_version(self, ctxt: RequestContext) -> str:
+        """The highest microversion it speaks. Raises ServiceError."""
+        versions = self._expect(self._call(ctxt, "GET", "/", None)).json()["versions"]
+        return str(versions[0]["max_version"])
+
     # --- choosing and claiming -------------------------------------------------------------
 
     def allocation_candidates(
@@ -234,6 +239,10 @@ class Placement:
     def provider_by_name(self, ctxt: RequestContext, name: str) -> Provider | None:
         found = self._providers(ctxt, {"name": name})
         return found[0] if found else None
+
+    def providers(self, ctxt: RequestContext, uuid: str | None = None) -> list[Provider]:
+        """Every provider, roots and what is below them; with `uuid` that one, if it exists."""
+        return self._providers(ctxt, {"uuid": uuid} if uuid else {})
 
     def provider_ensure(self, ctxt: RequestContext, uuid: str, name: str, parent: str | None = None) -> Provider:
         """The provider, created when it is not there. Raises ServiceError 409 when another one has the name."""

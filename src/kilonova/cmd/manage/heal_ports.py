@@ -35,7 +35,7 @@ class Unhealable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class PortPlan:
-    """What a server's ports lack in Placement; the ports whose bindings shall name the providers, with their profile."""
+    """What a server's ports lack in Placement; and ports with the profile by which they shall name their provider."""
 
     resources: Resources = dataclasses.field(default_factory=dict)
     profiles: Sequence[tuple[Item, dict[str, Any]]] = ()

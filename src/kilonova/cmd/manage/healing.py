@@ -147,7 +147,7 @@ class Healer:
         key = (server.record.host, server.record.node)
         if key not in self._nodes:
             found = self._cell.database.query(compute_nodes.compute_node_get_by_host, *key)
-            self._nodes[key] = found and found["uuid"]
+            self._nodes[key] = None if found is None else str(found["uuid"])
         uuid = self._nodes[key]
         if uuid is None:
             raise Unhealable(NO_NODE, f"There is no compute node {key[1]} of host {key[0]}.")

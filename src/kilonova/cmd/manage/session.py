@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
+from kilonova import conf as configuration
 from kilonova.clients.bundle import Clients
 from kilonova.db.cells import Cells
+
+if TYPE_CHECKING:
+    from kilonova.wire.rpc.bus import Bus
 
 
 class Session:
@@ -29,9 +34,31 @@ class Session:
         """The other services, called with our own credentials."""
         return Clients.from_conf(self.conf)
 
+    @functools.cached_property
+    def bus(self) -> Bus:
+        """The message bus; whoever asks for it closes it."""
+        from kilonova.cmd.assembly import Parts
+
+        # oslo.messaging declares the option that the command's own configuration has a stand-in for.
+        files = [f"--config-file={path}" for path in self.conf.config_file or ()]
+        folders = [f"--config-dir={path}" for path in self.conf.config_dir or ()]
+        return Parts(configuration.load([*files, *folders], "nova-manage")).bus
+
     def say(self, text: object) -> None:
         """One line for the operator."""
         print(text, flush=True)
+
+    def complain(self, text: object) -> None:
+        """One line about what went wrong, apart from the output."""
+        print(text, file=sys.stderr, flush=True)
+
+    def properties(self, values: Mapping[str, Any]) -> None:
+        """Names and values as a table, by name."""
+        import prettytable
+
+        drawn = prettytable.PrettyTable(["Property", "Value"], align="l", header_align="l")
+        drawn.add_rows([[name, str(values[name])] for name in sorted(values)])
+        self.say(drawn)
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json: bool = False) -> None:
         """A table as operators know it, or a JSON list of objects keyed by the titles."""

@@ -12,9 +12,12 @@ from kilonova.db.cell.tables import COMPUTE_NODES, INSTANCE_ACTIONS, INSTANCES, 
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
-_I = INSTANCES.c
+_I, _N, _M = INSTANCES.c, COMPUTE_NODES.c, MIGRATIONS.c
+MIGRATION_ENDED = ("confirmed", "reverted", "failed", "completed", "cancelled", "done", "error")
+"""Statuses of migrations after which nothing is on its way any more."""
+
 _SERVER = (
-    _I.uuid, _I.deleted, _I.vm_state, _I.task_state, _I.host, _I.project_id, _I.user_id,
+    _I.uuid, _I.deleted, _I.vm_state, _I.task_state, _I.host, _I.node, _I.project_id, _I.user_id,
     _I.created_at, _I.updated_at, _I.launched_at,
 )  # fmt: skip
 
@@ -32,6 +35,19 @@ def migration_uuids(tx: Tx, uuids: Collection[str]) -> set[str]:
 def node_uuids(tx: Tx) -> list[str]:
     """Every node's uuid, which is that of its root provider; those of removed hosts too, while the record is kept."""
     return query.values(tx, sa.select(COMPUTE_NODES.c.uuid).where(COMPUTE_NODES.c.uuid.is_not(None)))
+
+
+def nodes(tx: Tx) -> list[Row]:
+    """`uuid`, `host`, `hypervisor_hostname` and `deleted` of every node, those of removed hosts too."""
+    columns = (_N.uuid, _N.host, _N.hypervisor_hostname, _N.deleted)
+    return query.rows(tx, sa.select(*columns).where(_N.uuid.is_not(None)))
+
+
+def open_migrations(tx: Tx, uuids: Collection[str]) -> list[Row]:
+    """`uuid` and `instance_uuid` of the migrations going on that are, or move, one of these."""
+    going_on = sa.or_(_M.status.is_(None), _M.status.not_in(MIGRATION_ENDED))
+    wanted = sa.or_(_M.uuid.in_(list(uuids)), _M.instance_uuid.in_(list(uuids)))
+    return query.rows(tx, sa.select(_M.uuid, _M.instance_uuid).where(_M.deleted == 0, going_on, wanted))
 
 
 def servers_in_task(tx: Tx, tasks: Collection[str], unchanged_since: datetime.datetime, limit: int = 500) -> list[Row]:

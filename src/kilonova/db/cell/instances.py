@@ -348,3 +348,16 @@ def instance_uuids_without_system_metadata(
     counted = sa.or_(_C.vm_state.is_(None), _C.vm_state.not_in(list(but_in_states)))
     statement = sa.select(_C.uuid).where(_C.deleted == 0, counted, sa.not_(has))
     return query.values(tx, statement.order_by(_C.id).limit(limit))
+
+
+def instance_flavors(
+    tx: Tx, *, project_id: str | None = None, limit: int | None = None, after: int = 0
+) -> list[tuple[int, str | None]]:
+    """A page of the living instances by number: (number, the flavors kept with it as JSON text)."""
+    statement = sa.select(_C.id, INSTANCE_EXTRA.c.flavor).outerjoin_from(
+        INSTANCES, INSTANCE_EXTRA, INSTANCE_EXTRA.c.instance_uuid == _C.uuid
+    )
+    statement = statement.where(_C.deleted == 0, _C.id > after).order_by(_C.id).limit(limit)
+    if project_id is not None:
+        statement = statement.where(_C.project_id == project_id)
+    return [(number, text) for number, text in tx.execute(statement)]

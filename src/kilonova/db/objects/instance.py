@@ -177,9 +177,14 @@ def apply_extra(instance: objects.Instance, row: Row, names: Collection[str]) ->
     if "pci_requests" in names:
         instance.pci_requests = pci_requests(instance.uuid, row.get("pci_requests"))
     if set(FLAVORS) & set(names) and row.get("flavor"):
-        kept = json.loads(row["flavor"])
-        for name, key in zip(FLAVORS, ("cur", "old", "new"), strict=True):
-            setattr(instance, name, _flavor(kept.get(key)))
+        for name, flavor in kept_flavors(row["flavor"]).items():
+            setattr(instance, name, flavor)
+
+
+def kept_flavors(text: str) -> dict[str, objects.Flavor | None]:
+    """The flavors that an instance keeps as JSON text: `flavor`, and those of a resize, `old_flavor`, `new_flavor`."""
+    kept = json.loads(text)
+    return {name: _flavor(kept.get(key)) for name, key in zip(FLAVORS, ("cur", "old", "new"), strict=True)}
 
 
 def _absent(name: str) -> objects.KeyPairList | None:

@@ -18,11 +18,17 @@ from kilonova.db.cells import CellDown, Cells
 _SLICE = 400
 
 
-class World(Protocol):
+class Record(Protocol):
+    """Whoever has the databases."""
+
+    @property
+    def cells(self) -> Cells: ...
+
+
+class World(Record, Protocol):
     """What the loops work with (conductor/world.py)."""
 
     conf: Any
-    cells: Cells
     clients: Any
     host: str
 
@@ -87,7 +93,7 @@ def _never_ran(server: Mapping[str, Any], in_cell0: bool) -> bool:
     return bool(ended and server["host"] is None and server["launched_at"] is None)
 
 
-def look(world: World, uuids: Collection[str]) -> dict[str, Traces]:
+def look(world: Record, uuids: Collection[str]) -> dict[str, Traces]:
     """Traces of each uuid, by a constant number of statements per slice and database."""
     found: dict[str, Traces] = {}
     wanted = sorted(set(uuids))
@@ -96,12 +102,12 @@ def look(world: World, uuids: Collection[str]) -> dict[str, Traces]:
     return found
 
 
-def standing(world: World, uuid: str) -> Standing:
+def standing(world: Record, uuid: str) -> Standing:
     """One uuid, looked at just now."""
     return judge(look(world, [uuid])[uuid])
 
 
-def _look(world: World, uuids: list[str]) -> dict[str, Traces]:
+def _look(world: Record, uuids: list[str]) -> dict[str, Traces]:
     # In this order: a server is in its cell before its build request is gone, so it is seen in one of them.
     found: dict[str, Traces] = defaultdict(Traces)
     for uuid in uuids:
@@ -119,7 +125,7 @@ def _look(world: World, uuids: list[str]) -> dict[str, Traces]:
     return dict(found)
 
 
-def _ask_api(world: World, uuids: list[str], found: dict[str, Traces]) -> None:
+def _ask_api(world: Record, uuids: list[str], found: dict[str, Traces]) -> None:
     with world.cells.api.read() as tx:
         for row in build_requests.build_request_list(tx, instance_uuids=uuids):
             found[row["instance_uuid"]].build_request = True
