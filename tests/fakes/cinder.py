@@ -85,7 +85,10 @@ class FakeCinder(FakeService):
         wanted = body(request)["attachment"]
         volume = self._volume(request, wanted["volume_uuid"])
         usable = ("available", "downloading") if not volume["multiattach"] else ("available", "in-use", "reserved")
-        if volume["status"] not in usable:
+        holders = {each["instance"] for each in self.attachments.values() if each["volume_id"] == volume["id"]}
+        # A server that has the volume may have it a second time, as for moving to another host.
+        again = volume["status"] == "in-use" and holders == {wanted["instance_uuid"]}
+        if volume["status"] not in usable and not again:
             raise refused(400, f"Invalid volume: Volume {volume['id']} status must be available or downloading")
         new = str(uuid.uuid4())
         self.attachments[new] = {

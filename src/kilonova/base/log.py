@@ -34,8 +34,13 @@ def register(conf: cfg.ConfigOpts) -> None:
     oslo_log.set_defaults(default_log_levels=list(_QUIET))
 
 
-def setup(conf: cfg.ConfigOpts, product: str = "nova") -> None:
-    """Apply the options; once per process."""
+def setup(conf: cfg.ConfigOpts, product: str = "nova", *, command: bool = False) -> None:
+    """Apply the options; once per process.
+
+    `command`: of a program whose output is the answer; where no file is configured, lines go to standard error.
+    """
+    if command and not (conf.log_file or conf.log_dir):
+        conf.set_default("use_stderr", True)
     oslo_log.setup(conf, product)
 
 

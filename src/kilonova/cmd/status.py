@@ -187,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
     conf.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
     conf.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
     configuration.load(sys.argv[1:] if argv is None else argv, "nova-status", conf)
-    log.setup(conf)
+    log.setup(conf, command=True)
     if conf.category.name == "version":
         print(__version__)
         return 0

@@ -5,16 +5,13 @@ from typing import Any
 from kilonova.api.servers import acting
 from kilonova.api.services import Services
 from kilonova.contract.ops import lock as contract
-from kilonova.db.cell import instances
 from kilonova.db.engine import Tx
-from kilonova.db.objects import pairs
-from kilonova.db.objects.instance import PAIRS
+from kilonova.db.objects import lock as locking
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import conflict
 
 REASON_SINCE = 73
 REASON = "locked_reason"
-"""Kept among the system metadata."""
 
 
 def lock(call: Call[Services], id: str) -> None:
@@ -28,10 +25,7 @@ def lock(call: Call[Services], id: str) -> None:
 
 
 def _lock(tx: Tx, call: Call[Services], uuid: str, owner: str, reason: str | None) -> None:
-    instances.instance_update(tx, uuid, {"locked": True, "locked_by": owner})
-    kept = pairs.read(tx, PAIRS["system_metadata"], [uuid]).get(uuid, {})
-    kept.pop(REASON, None)
-    pairs.replace(tx, PAIRS["system_metadata"], uuid, kept | ({REASON: reason} if reason else {}))
+    locking.lock(tx, uuid, owner, reason)
     acting.record_action(tx, call, uuid, contract.CARD)
 
 

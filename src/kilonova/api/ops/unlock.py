@@ -3,10 +3,8 @@
 from kilonova.api.servers import acting
 from kilonova.api.services import Services
 from kilonova.contract.ops import unlock as contract
-from kilonova.db.cell import instances
 from kilonova.db.engine import Tx
-from kilonova.db.objects import pairs
-from kilonova.db.objects.instance import PAIRS
+from kilonova.db.objects import lock as locking
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import conflict
 
@@ -22,10 +20,7 @@ def unlock(call: Call[Services], id: str) -> None:
 
 
 def _unlock(tx: Tx, call: Call[Services], uuid: str) -> None:
-    instances.instance_update(tx, uuid, {"locked": False, "locked_by": None})
-    kept = pairs.read(tx, PAIRS["system_metadata"], [uuid]).get(uuid, {})
-    if kept.pop("locked_reason", None) is not None:
-        pairs.replace(tx, PAIRS["system_metadata"], uuid, kept)
+    locking.unlock(tx, uuid)
     acting.record_action(tx, call, uuid, contract.CARD)
 
 

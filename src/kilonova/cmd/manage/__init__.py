@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
+from kilonova.cmd import completion
+
 if TYPE_CHECKING:
     from kilonova.cmd.manage.actions import Action
 
-NOT_BUILT = {
-    "placement": ("heal_allocations", "sync_aggregates", "audit"),
-    "volume_attachment": ("show", "refresh", "get_connector"),
-    "limits": ("migrate_to_unified_limits",),
-}
+NOT_BUILT: dict[str, tuple[str, ...]] = {}
 
 _HELP = {
     "api_db": "the API database",
@@ -29,29 +27,34 @@ _HELP = {
     "image_property": "image properties recorded with servers",
     "limits": "quota limits",
     "version": "the version of this program",
-    "bash-completion": "the categories, or the actions of one, for the shell to offer",
 }
 
 
 def every_action() -> Iterator[Action]:
     """Every action."""
     from kilonova.cmd.manage import (
+        aggregates,
         archive,
+        audit,
         cell_hosts,
         cell_instances,
         cell_setup,
         cells,
+        heal,
         image_properties,
         ironic,
+        limits,
         machine_types,
         online,
         schema,
+        volume_attachments,
     )
     from kilonova.cmd.manage.actions import not_built
 
     cells_and_databases = (schema, archive, online, ironic, cell_setup, cells, cell_hosts, cell_instances)
-    of_servers = (machine_types, image_properties)
-    for module in (*cells_and_databases, *of_servers):
+    of_servers = (machine_types, image_properties, volume_attachments)
+    of_others = (heal, aggregates, audit, limits)
+    for module in (*cells_and_databases, *of_servers, *of_others):
         yield from module.ACTIONS
     for category, names in NOT_BUILT.items():
         for name in names:
@@ -69,11 +72,13 @@ def main(argv: list[str] | None = None) -> int:
     options.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
     options.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
     conf.load(sys.argv[1:] if argv is None else argv, "nova-manage", options)
-    log.setup(options)
+    log.setup(options, command=True)
     parsed = options.category
     if parsed.name == "version":
         print(__version__)
         return 0
+    if parsed.name == completion.NAME:
+        return completion.show(_words(), parsed.query_category)
     try:
         return int(parsed.action.call(Session(options), parsed))
     except Exception as exc:
@@ -81,6 +86,14 @@ def main(argv: list[str] | None = None) -> int:
         print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
         logging.getLogger(__name__).debug("action failed", exc_info=True)
         return int(parsed.action.unforeseen)
+
+
+def _words() -> dict[str, list[str]]:
+    """The actions by category."""
+    found: dict[str, list[str]] = {}
+    for action in every_action():
+        found.setdefault(action.category, []).append(action.name)
+    return found
 
 
 def _declare(subparsers: Any) -> None:
@@ -91,3 +104,4 @@ def _declare(subparsers: Any) -> None:
             categories[action.category] = parser.add_subparsers(dest="action_name", required=True)
         action.add_parser(categories[action.category])
     subparsers.add_parser("version", help=_HELP["version"])
+    completion.declare(subparsers)
