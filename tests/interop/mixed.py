@@ -19,11 +19,11 @@ Side = Literal["ours", "theirs"]
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """A compute host: whose agent it runs and the class of its fake driver."""
+    """A compute host: whose agent it runs and the class of its fake driver, without one the driver of the site."""
 
     name: str
     side: Side
-    driver: str
+    driver: str | None = None
 
 
 class Mixed(Peer):
@@ -59,7 +59,8 @@ class Mixed(Peer):
 
     def for_host(self, host: str) -> dict[str, dict[str, Any]]:
         sections = super().for_host(host)
-        sections["DEFAULT"]["compute_driver"] = f"fake.{self.members[host].driver}"
+        if driver := self.members[host].driver:
+            sections["DEFAULT"]["compute_driver"] = f"fake.{driver}"
         return sections
 
     def apis(self) -> list[Daemon]:

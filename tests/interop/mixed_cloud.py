@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -67,7 +68,7 @@ class Cloud:
         for server in ids:
             self.demo.call("DELETE", self.url(f"/servers/{server}"))
         for server in ids:
-            poll(f"{server} is not gone", lambda one=server: self.gone(one), PATIENCE)
+            poll(f"{server} is not gone", functools.partial(self.gone, server), PATIENCE)
 
     def gone(self, server: str) -> bool:
         try:

@@ -16,6 +16,8 @@ import pytest
 libvirt = pytest.importorskip("libvirt")
 
 from tests.fakes import guests  # noqa: E402
+from tests.interop.domain_lines import lines  # noqa: E402
+from tests.interop.libvirt_modules import libvirt_for_others  # noqa: E402
 
 from kilonova.virt.libvirt import builder, cpu, storage  # noqa: E402
 from kilonova.virt.libvirt.connection import Connection  # noqa: E402
@@ -116,35 +118,11 @@ CASES = [
 OPTIONS = [("libvirt", "connection_uri", URI), ("libvirt", "virt_type", "qemu"), ("libvirt", "cpu_mode", "none")]
 
 
-NOVA = "{http://openstack.org/xmlns/libvirt/nova/1.1}"
-OWN = (f"{NOVA}package", f"{NOVA}creationTime")
-"""What each implementation says of itself."""
-
-
-def lines(element, path=""):
-    """An element as lines of path, attributes and text; the order of siblings means nothing in a domain."""
-    here = f"{path}/{element.tag.replace(NOVA, '')}"
-    if element.tag in OWN or (element.tag == "entry" and element.get("name") == "version"):
-        return
-    if element.tag == "loader" and element.attrib == {"secure": "no"}:
-        # The peer says it twice; libvirt 9.0 refuses a domain that does.
-        return
-    yield f"{here} {sorted(element.attrib.items())} {(element.text or '').strip()}"
-    # Devices are told apart by what they are, so that a part of one is not taken for another's.
-    inner = here + (f"[{element.get('type')}]" if path.endswith("/devices") else "")
-    for child in element:
-        yield from lines(child, inner)
-
-
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     """The peer's domains of all cases, by case."""
     root = tmp_path_factory.mktemp("peer")
-    modules = root / "modules"
-    modules.mkdir()
-    for module in pathlib.Path(libvirt.__file__).parent.glob("libvirt*"):
-        if module.suffix in (".py", ".so"):
-            (modules / module.name).symlink_to(module)
+    modules = libvirt_for_others(root / "modules")
     servers = [(parameters.values[0], guests.instance(**parameters.values[0]["instance"])) for parameters in CASES]
     given = {
         "options": [*OPTIONS, (None, "instances_path", str(root / "instances")), (None, "state_path", str(root))],
