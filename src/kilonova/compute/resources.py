@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import datetime
 import logging
 import threading
 from collections.abc import Mapping
@@ -35,12 +36,14 @@ UPTIME_AGE = 600.0
 
 @dataclasses.dataclass(eq=False)
 class Node:
-    """A node of this host. `usages` and `claims` are by instance uuid."""
+    """A node of this host. `usages`, `moves` and `claims` are by instance uuid."""
 
     name: str
     record: objects.ComputeNode
     size: NodeResources
     usages: dict[str, usage.Usage] = dataclasses.field(default_factory=dict)
+    moves: dict[str, usage.Usage] = dataclasses.field(default_factory=dict)
+    """What migrations keep here for instances that live elsewhere, or for their other size."""
     claims: set[str] = dataclasses.field(default_factory=set)
     """Builds under way, which an audit must not forget although the record may not show them yet."""
     failed_builds: int = 0
@@ -121,6 +124,7 @@ class Tracker:
             self._gone = set()
         found = self._store.instances_of_node(ctxt, self._host, node.name, AUDIT_ATTRS)
         self._learn_disks(ctxt, found)
+        moves = self._moves(ctxt, node, {i.uuid: i for i in found if usage.counts(i)})
         with self._lock:
             # What was forgotten since it was read is taken out below.
             fresh = {i.uuid: usage.of(i, self._volume_backed.get(i.uuid, False)) for i in found if usage.counts(i)}
@@ -128,10 +132,29 @@ class Tracker:
                 fresh.setdefault(uuid, node.usages[uuid])
             for uuid in self._gone or ():
                 fresh.pop(uuid, None)
+                moves.pop(uuid, None)
             self._gone = None
-            node.usages = fresh
-            for uuid in set(self._volume_backed) - set(fresh):
+            node.usages, node.moves = fresh, moves
+            for uuid in set(self._volume_backed) - set(fresh) - set(moves):
                 del self._volume_backed[uuid]
+
+    def _moves(
+        self, ctxt: RequestContext, node: Node, living: Mapping[str, objects.Instance]
+    ) -> dict[str, usage.Usage]:
+        """By instance uuid, what the newest migration of each keeps on the node."""
+        migrations = self._store.migrations_of_node(ctxt, self._host, node.name)
+        newest = {m.instance_uuid: m for m in sorted(migrations, key=_changed)}
+        away = self._store.instances_by_uuid(ctxt, set(newest) - set(living), AUDIT_ATTRS)
+        self._learn_disks(ctxt, away)
+        here = (self._host, node.name)
+        found = {}
+        for instance in (*living.values(), *away):
+            if (migration := newest.get(instance.uuid)) is not None:
+                backed = self._volume_backed.get(instance.uuid, False)
+                kept = usage.of_move(instance, migration, here, instance.uuid in living, backed)
+                if kept is not None:
+                    found[instance.uuid] = kept
+        return found
 
     def _learn_disks(self, ctxt: RequestContext, found: list[objects.Instance]) -> None:
         unknown = [i for i in found if i.uuid not in self._volume_backed]
@@ -189,6 +212,7 @@ class Tracker:
         with self._lock:
             for node in self.nodes.values():
                 node.usages.pop(uuid, None)
+                node.moves.pop(uuid, None)
                 node.claims.discard(uuid)
             self._volume_backed.pop(uuid, None)
             if self._gone is not None:
@@ -217,7 +241,8 @@ class Tracker:
         wanted = instance.numa_topology if instance.obj_attr_is_set("numa_topology") else None
         if wanted is None or not node.size.numa_topology:
             return None
-        taken = [u.numa for uuid, u in node.usages.items() if u.numa is not None and uuid != instance.uuid]
+        others = [u for uuid, u in node.usages.items() if uuid != instance.uuid]
+        taken = [u.numa for u in (*others, *node.moves.values()) if u.numa is not None]
         placed = numa.place(numa.host_topology(node.size.numa_topology, taken), wanted, numa_limits(limits))
         if placed is None:
             raise exceptions.ComputeResourcesUnavailable(reason="the NUMA topology does not fit this host")
@@ -248,7 +273,7 @@ class Tracker:
     def _write(self, ctxt: RequestContext, node: Node) -> None:
         with self._writing:
             with self._lock:
-                self._fill(node.record, node.size, node.usages, node.failed_builds, node.uptime)
+                self._fill(node.record, node.size, node.usages, node.failed_builds, node.uptime, moves=node.moves)
                 values = {
                     name: copy.deepcopy(getattr(node.record, name))
                     for name in _WRITTEN
@@ -271,8 +296,9 @@ class Tracker:
         failed_builds: int,
         uptime: str | None = None,
         initial: bool = False,
+        moves: Mapping[str, usage.Usage] | None = None,
     ) -> None:
-        for name, value in self._columns(size, usages, failed_builds, uptime).items():
+        for name, value in self._columns(size, usages, moves or {}, failed_builds, uptime).items():
             if not record.obj_attr_is_set(name) or getattr(record, name) != value:
                 setattr(record, name, value)
         for ratio in RATIOS:
@@ -282,21 +308,26 @@ class Tracker:
                 setattr(record, name, value)
 
     def _columns(
-        self, size: NodeResources, usages: Mapping[str, usage.Usage], failed_builds: int, uptime: str | None
+        self,
+        size: NodeResources,
+        usages: Mapping[str, usage.Usage],
+        moves: Mapping[str, usage.Usage],
+        failed_builds: int,
+        uptime: str | None,
     ) -> dict[str, Any]:
-        conf = self._conf
-        memory_used = conf.reserved_host_memory_mb + sum(u.memory_mb for u in usages.values())
-        disk_used = int(conf.reserved_host_disk_mb / 1024 + sum(u.local_gb for u in usages.values()))
+        conf, held = self._conf, [*usages.values(), *moves.values()]
+        memory_used = conf.reserved_host_memory_mb + sum(u.memory_mb for u in held)
+        disk_used = int(conf.reserved_host_disk_mb / 1024 + sum(u.local_gb for u in held))
         stats = usage.stats(usages.values(), failed_builds) | ({} if uptime is None else {"uptime": uptime})
         topology = None
         if size.numa_topology:
-            taken = [u.numa for u in usages.values() if u.numa is not None]
+            taken = [u.numa for u in held if u.numa is not None]
             topology = numa.dumps(numa.host_topology(size.numa_topology, taken))
         return {
             "vcpus": size.vcpus,
             "memory_mb": size.memory_mb,
             "local_gb": size.local_gb,
-            "vcpus_used": conf.reserved_host_cpus + sum(u.vcpus for u in usages.values()),
+            "vcpus_used": conf.reserved_host_cpus + sum(u.vcpus for u in held),
             "memory_mb_used": memory_used,
             "local_gb_used": disk_used,
             "free_ram_mb": size.memory_mb - memory_used,
@@ -324,6 +355,11 @@ _WRITTEN = (
     "disk_allocation_ratio",
 )  # fmt: skip
 """Columns whose change is worth a write."""
+
+
+def _changed(migration: objects.Migration) -> datetime.datetime | None:
+    """When it was last written; the database gives every row a time."""
+    return clock.aware(migration.updated_at or migration.created_at)
 
 
 def _without_uptime(values: Mapping[str, Any]) -> dict[str, Any]:

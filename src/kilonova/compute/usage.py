@@ -36,9 +36,55 @@ class Usage:
     numa: objects.InstanceNUMATopology | None = None
 
 
+MOVING = frozenset({
+    Task.RESIZE_PREP, Task.RESIZE_MIGRATING, Task.RESIZE_MIGRATED, Task.RESIZE_FINISH,
+    Task.REBUILDING, Task.REBUILD_BLOCK_DEVICE_MAPPING, Task.REBUILD_SPAWNING,
+})  # fmt: skip
+"""Tasks during which an ACTIVE or SHUTOFF server holds room on two hosts."""
+
+
 def of(instance: objects.Instance, volume_backed: bool) -> Usage:
     """The usage by the instance's flavor; the root disk of a volume-backed one is not on the node."""
-    flavor = instance.flavor
+    numa = instance.numa_topology if instance.obj_attr_is_set("numa_topology") else None
+    return _of(instance, instance.flavor, numa, volume_backed)
+
+
+def of_move(
+    instance: objects.Instance, migration: objects.Migration, here: tuple[str, str], lives_here: bool, backed: bool
+) -> Usage | None:
+    """What a migration keeps on a node beside the instances that live there; None for nothing.
+
+    A server that came to another host has room to go back to, and one that is coming has room to come to. `here`:
+    host and node; `lives_here`: whether the instance is counted there itself; `backed`: by a volume.
+    """
+    if not _moves(instance):
+        return None
+    source = (migration.source_compute, migration.source_node) == here
+    target = (migration.dest_compute, migration.dest_node) == here
+    if lives_here and not (source and target):
+        return None
+    arrived = instance.instance_type_id != migration.old_instance_type_id if source and target else source
+    side = "old" if arrived else "new"
+    flavor = instance.get(f"{side}_flavor") if migration.migration_type == "resize" else instance.flavor
+    context = instance.get("migration_context")
+    numa = context.get(f"{side}_numa_topology") if context is not None else None
+    return _of(instance, flavor, numa, backed) if flavor is not None else None
+
+
+def _moves(instance: objects.Instance) -> bool:
+    if instance.vm_state == VM.RESIZED:
+        return True
+    if instance.task_state == Task.MIGRATING:
+        return instance.vm_state in (VM.ACTIVE, VM.PAUSED)
+    return instance.vm_state in (VM.ACTIVE, VM.STOPPED) and instance.task_state in MOVING
+
+
+def _of(
+    instance: objects.Instance,
+    flavor: objects.Flavor,
+    numa: objects.InstanceNUMATopology | None,
+    volume_backed: bool,
+) -> Usage:
     root_gb = 0 if volume_backed else flavor.root_gb
     return Usage(
         vcpus=flavor.vcpus,
@@ -48,7 +94,7 @@ def of(instance: objects.Instance, volume_backed: bool) -> Usage:
         os_type=instance.os_type,
         vm_state=instance.vm_state,
         task_state=instance.task_state,
-        numa=instance.numa_topology if instance.obj_attr_is_set("numa_topology") else None,
+        numa=numa,
     )
 
 
