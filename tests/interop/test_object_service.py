@@ -92,7 +92,7 @@ def test_a_peers_compute_on_our_conductor(api_db: Database, cell_db: Database) -
     bus = Bus(conf, BROKER)
     conf.set_override("control_exchange", f"test-{ids.new_uuid()}")
     cells: Any = types.SimpleNamespace(api=api_db, own=cell_db)
-    conductor = bus.serve("conductor", "c1", [ObjectService(cells)])
+    conductor = bus.serve("conductor", "c1", [ObjectService(cells, conf)])
     conductor.start()
     request_id = ids.new_request_id()
     uuid = server(cell_db, request_id)

@@ -86,7 +86,7 @@ class Service:
             "conductor",
             interval=conf.report_interval,
         )
-        self._server = bus.serve("conductor", host, [ObjectService(cells), self.tasks])
+        self._server = bus.serve("conductor", host, [ObjectService(cells, conf), self.tasks])
         self._stopped = threading.Event()
 
     def start(self) -> None:

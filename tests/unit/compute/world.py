@@ -87,7 +87,7 @@ class World:
         self.db = self.cells.own
         self.tasks, self.schedulers = Tasks(), Schedulers()
         self.servers = [
-            self.bus.serve("conductor", "conductor", [ObjectService(self.cells), self.tasks]),
+            self.bus.serve("conductor", "conductor", [ObjectService(self.cells, self.conf), self.tasks]),
             self.bus.serve("scheduler", "scheduler", [self.schedulers]),
         ]
         for server in self.servers:

@@ -3,54 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from oslo_config import cfg
+from tests.unit.db_objects.remote import Host
 
 from kilonova.base import clock, ids
 from kilonova.conductor.objects import table
-from kilonova.conductor.objects.service import ObjectService
-from kilonova.conf import default_rpc, upgrade_levels
-from kilonova.contract import context, exceptions, objects
+from kilonova.contract import exceptions, objects
 from kilonova.contract.objects.signatures import arguments
-from kilonova.db.engine import Database
-from kilonova.wire.rpc.bus import Bus
-from kilonova.wire.rpc.clients import ConductorClient
-
-
-class Host:
-    """A host that has no database: calls object methods on the conductor."""
-
-    def __init__(self, client: ConductorClient) -> None:
-        self.client = client
-        self.ctxt = context.admin()
-
-    def call(self, name: str, method: str, *args: Any, **kwargs: Any) -> Any:
-        versions = objects.manifest(name)
-        return self.client.object_class_action_versions(self.ctxt, name, method, versions, list(args), kwargs)
-
-    def act(self, obj: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        updates, result = self.client.object_action(self.ctxt, obj, method, list(args), kwargs)
-        objects.apply_updates(obj, updates)
-        return result
-
-
-@pytest.fixture
-def host(api_db: Database, cell_db: Database) -> Iterator[Host]:
-    conf = cfg.ConfigOpts()
-    conf.register_opts(default_rpc.OPTIONS)
-    conf.register_opts(upgrade_levels.OPTIONS, group=upgrade_levels.GROUP)
-    conf([])
-    bus = Bus(conf, f"fake://{ids.new_uuid()}")
-    cells: Any = types.SimpleNamespace(api=api_db, own=cell_db)
-    server = bus.serve("conductor", "c1", [ObjectService(cells)])
-    server.start()
-    yield Host(ConductorClient(bus))
-    server.stop()
-    server.wait(5)
 
 
 @pytest.fixture
@@ -225,11 +186,6 @@ def test_groups_know_the_hosts_of_their_members(host: Host, server: Any) -> None
     assert host.act(group, "get_hosts", [server.uuid]) == []
     assert host.act(group, "count_members_by_user", "u") == 1
     assert len(host.call("InstanceGroupList", "get_all")) == 0
-
-
-def test_what_only_the_api_may_do_is_refused(host: Host) -> None:
-    with pytest.raises(exceptions.ObjectActionError, match=r"Flavor\.create is not served"):
-        host.act(objects.Flavor(name="x"), "create")
 
 
 def test_lists_of_the_api_database(host: Host) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from oslo_config import cfg
+
 from kilonova.conductor.objects import table
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.contract.objects import WireObject
 from kilonova.db.cells import Cells
+from kilonova.db.objects.quotas import Databases
 
 
 class ObjectService:
     """RPC handlers. Objects arrive and leave as objects; the bus serializes them."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, conf: cfg.ConfigOpts) -> None:
         self._cells = cells
+        self._whole = Databases(cells, conf)
 
     def object_class_action_versions(
         self,
@@ -70,6 +74,8 @@ class ObjectService:
 
     def _run(self, served: table.Served, act: Callable[[Any], Any], old: bool = False) -> Any:
         """`old`: the caller, a host's periodic work, is content with what the replica has."""
+        if served.whole:
+            return act(self._whole)
         database = self._cells.api if served.api else self._cells.own
         if served.write:
             return database.run(act)

@@ -1,8 +1,6 @@
 """What the object service serves: (object, method) -> the function of `db/objects` that does it.
 
-Where Nova lets any host touch any row, so do we: the bus carries no proof of which host speaks. Nova is laxer in one
-thing: it carries out whatever method an object has. What only the API and operators do (making flavors, key pairs,
-aggregates, groups and mappings, setting quotas) is refused here; hosts have no use for it.
+Which of it a caller may do: docs/decisions/0013-who-may-act-on-objects.md.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from kilonova.db.objects import (
     aggregate,
     bdm,
     build_request,
+    build_request_list,
     compute_node,
     console_token,
     ec2,
@@ -30,6 +29,7 @@ from kilonova.db.objects import (
     mapping,
     migration,
     pci,
+    quotas,
     request_spec,
     security_group,
     service,
@@ -43,11 +43,12 @@ from kilonova.db.objects import (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Served:
-    """`api` tells the database, `write` the kind of transaction."""
+    """`api` tells the database, `write` the kind of transaction; `whole`: it is given all databases instead."""
 
     fn: Callable[..., Any]
     write: bool = False
     api: bool = False
+    whole: bool = False
 
 
 def _read(fn: Callable[..., Any]) -> Served:
@@ -66,6 +67,10 @@ def _api_write(fn: Callable[..., Any]) -> Served:
     return Served(fn, write=True, api=True)
 
 
+def _whole(fn: Callable[..., Any]) -> Served:
+    return Served(fn, whole=True)
+
+
 def _extra(name: str) -> Served:
     def read(tx: Any, ctxt: Any, instance_uuid: str) -> Any:
         return getattr(instance.load(tx, instance_uuid, (name,), read_deleted=True), name)
@@ -74,6 +79,14 @@ def _extra(name: str) -> Served:
 
 
 METHODS: Mapping[str, Mapping[str, Served]] = {
+    "Aggregate": {
+        "add_host": _api_write(aggregate.add_host),
+        "create": _api_write(aggregate.create),
+        "delete_host": _api_write(aggregate.delete_host),
+        "destroy": _api_write(aggregate.destroy),
+        "save": _api_write(aggregate.save),
+        "update_metadata": _api_write(aggregate.update_metadata),
+    },
     "BlockDeviceMapping": {
         "create": _write(bdm.create),
         "destroy": _write(bdm.destroy),
@@ -85,6 +98,11 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
         "destroy": _api_write(build_request.destroy),
         "save": _api_write(build_request.save),
     },
+    "CellMapping": {
+        "create": _api_write(mapping.create_cell_mapping),
+        "destroy": _api_write(mapping.destroy_cell_mapping),
+        "save": _api_write(mapping.save_cell_mapping),
+    },
     "ComputeNode": {
         "create": _write(compute_node.create),
         "destroy": _write(compute_node.destroy),
@@ -95,6 +113,20 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
     },
     "EC2InstanceMapping": {
         "create": _write(ec2.create_instance_mapping),
+    },
+    "Flavor": {
+        "_load_projects": _api_read(flavor.load_projects),
+        "add_access": _api_write(flavor.add_access),
+        "create": _api_write(flavor.create),
+        "destroy": _api_write(flavor.destroy),
+        "remove_access": _api_write(flavor.remove_access),
+        "save_extra_specs": _api_write(flavor.save_extra_specs),
+        "save_projects": _api_write(flavor.save_projects),
+    },
+    "HostMapping": {
+        "create": _api_write(mapping.create_host_mapping),
+        "destroy": _api_write(mapping.destroy_host_mapping),
+        "save": _api_write(mapping.save_host_mapping),
     },
     "Instance": {
         "create": _write(instance.create),
@@ -118,8 +150,11 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
     },
     "InstanceGroup": {
         "count_members_by_user": _read(instance_counts.members_by_user),
+        "create": _api_write(group.create),
+        "destroy": _api_write(group.destroy),
         "get_hosts": _read(instance_counts.hosts_of_group),
         "refresh": _api_read(group.refresh),
+        "save": _api_write(group.save),
     },
     "InstanceInfoCache": {
         "delete": _write(instance_parts.delete_info_cache),
@@ -134,12 +169,21 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
     "InstanceNUMATopology": {
         "create": _write(instance_parts.create_numa_topology),
     },
+    "KeyPair": {
+        "create": _api_write(keypair.create),
+        "destroy": _api_write(keypair.destroy),
+    },
     "Migration": {
         "create": _write(migration.create),
         "save": _write(migration.save),
     },
     "PciDevice": {
         "save": _write(pci.save),
+    },
+    "Quotas": {
+        "commit": _read(quotas.nothing_to_end),
+        "reserve": _read(quotas.reserve),
+        "rollback": _read(quotas.nothing_to_end),
     },
     "RequestSpec": {
         "create": _api_write(request_spec.create),
@@ -181,6 +225,16 @@ METHODS: Mapping[str, Mapping[str, Served]] = {
 }
 """Methods of an object that is sent along; what they change in it goes back."""
 
+QUOTAS: Mapping[str, Served] = {
+    "count": _whole(quotas.count),
+    "count_as_dict": _whole(quotas.count_as_dict),
+    "create_limit": _api_write(quotas.create_limit),
+    "limit_check": _whole(quotas.limit_check),
+    "limit_check_project_and_user": _whole(quotas.limit_check_project_and_user),
+    "update_limit": _api_write(quotas.update_limit),
+}
+"""Of both kinds of quotas: those without reservations count and check all the same."""
+
 CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
     "Aggregate": {
         "get_by_id": _api_read(aggregate.get_by_id),
@@ -207,6 +261,7 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
     },
     "BuildRequestList": {
         "get_all": _api_read(build_request.get_all),
+        "get_by_filters": _api_read(build_request_list.get_by_filters),
     },
     "CellMapping": {
         "get_by_uuid": _api_read(mapping.get_cell_mapping),
@@ -309,9 +364,11 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "_get_active_by_window_joined": _read(instance_counts.get_active_by_window),
         "get_all": _read(instances.get_all),
         "get_by_filters": _read(instances.get_by_filters),
+        "get_by_grantee_security_group_ids": _read(instances.get_by_grantee_security_group_ids),
         "get_by_host": _read(instances.get_by_host),
         "get_by_host_and_node": _read(instances.get_by_host_and_node),
         "get_by_host_and_not_type": _read(instances.get_by_host_and_not_type),
+        "get_by_security_group_id": _read(instances.get_by_security_group_id),
         "get_count_by_vm_state": _read(instances.get_count_by_vm_state),
         "get_counts": _read(instance_counts.get_counts),
         "get_hung_in_rebooting": _read(instances.get_hung_in_rebooting),
@@ -335,6 +392,7 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_instance_uuid": _extra("pci_requests"),
     },
     "KeyPair": {
+        "destroy_by_name": _api_write(keypair.destroy_by_name),
         "get_by_name": _api_read(keypair.get_by_name),
     },
     "KeyPairList": {
@@ -366,6 +424,11 @@ CLASS_METHODS: Mapping[str, Mapping[str, Served]] = {
         "get_by_instance_uuid": _read(pci.get_by_instance_uuid),
         "get_by_parent_address": _read(pci.get_by_parent_address),
     },
+    "Quotas": {
+        "check_deltas": _whole(quotas.check_deltas),
+        **QUOTAS,
+    },
+    "QuotasNoOp": QUOTAS,
     "RequestSpec": {
         "get_by_instance_uuid": _api_read(request_spec.get_by_instance_uuid),
         "get_by_instance_uuids": _api_read(request_spec.get_by_instance_uuids),

@@ -94,7 +94,8 @@ def destroy(tx: sa.Connection, ctxt: Any, request: objects.BuildRequest) -> None
 
 
 def get_all(tx: sa.Connection, ctxt: Any) -> objects.BuildRequestList:
-    return _list(build_requests.build_request_list(tx))
+    """Of those who are no administrators: their project's."""
+    return _list(build_requests.build_request_list(tx, project_id=None if ctxt.is_admin else ctxt.project_id))
 
 
 def _list(rows: Iterable[Row]) -> objects.BuildRequestList:

@@ -108,6 +108,18 @@ def get_count_by_vm_state(tx: sa.Connection, ctxt: Any, project_id: str, user_id
     return int(tx.execute(query).scalar_one())
 
 
+def get_by_security_group_id(tx: sa.Connection, ctxt: Any, security_group_id: int) -> objects.InstanceList:
+    """Raises NotImplementedError, as it does everywhere since security groups are Neutron's."""
+    raise NotImplementedError("security groups and who is in them are Neutron's")
+
+
+def get_by_grantee_security_group_ids(
+    tx: sa.Connection, ctxt: Any, security_group_ids: Collection[int]
+) -> objects.InstanceList:
+    """Raises NotImplementedError, as it does everywhere since security groups are Neutron's."""
+    raise NotImplementedError("security groups and who is in them are Neutron's")
+
+
 EQUAL = (
     "project_id",
     "user_id",

@@ -8,10 +8,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db import query
 from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.api.tables import CELL_MAPPINGS, HOST_MAPPINGS, INSTANCE_MAPPINGS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.outcomes import DuplicateError
 
 
 def cell_from_row(row: Row) -> objects.CellMapping:
@@ -85,6 +87,83 @@ def get_host_mapping(tx: sa.Connection, ctxt: Any, host: str) -> objects.HostMap
         raise exceptions.HostMappingNotFound(name=host)
     found: objects.HostMapping = _with_cells(tx, objects.HostMapping, [row])[0]
     return found
+
+
+def _host_values(mapping: objects.HostMapping) -> dict[str, Any]:
+    values = hydrate.changed_columns(mapping, HOST_MAPPINGS, skip={"id"})
+    if "cell_mapping" in mapping.obj_what_changed():
+        values["cell_id"] = mapping.cell_mapping.id
+    return values
+
+
+def _fill_host(tx: sa.Connection, mapping: objects.HostMapping, number: int) -> None:
+    row = tx.execute(sa.select(HOST_MAPPINGS).where(HOST_MAPPINGS.c.id == number)).mappings().one()
+    fresh = _with_cells(tx, objects.HostMapping, [row])[0]
+    _take_over(mapping, fresh)
+
+
+def _take_over(obj: Any, fresh: Any) -> None:
+    """Every field of the fresh object; read-only ones keep the value that they have."""
+    for name, kind in type(obj).fields.items():
+        if fresh.obj_attr_is_set(name) and not (kind.read_only and obj.obj_attr_is_set(name)):
+            setattr(obj, name, getattr(fresh, name))
+    obj.obj_reset_changes(recursive=True)
+
+
+def create_host_mapping(tx: sa.Connection, ctxt: Any, mapping: objects.HostMapping) -> None:
+    """Raises HostMappingExists."""
+    try:
+        row = query.insert(tx, HOST_MAPPINGS, _host_values(mapping))
+    except DuplicateError as exc:
+        raise exceptions.HostMappingExists(name=mapping.host) from exc
+    _fill_host(tx, mapping, row["id"])
+
+
+def save_host_mapping(tx: sa.Connection, ctxt: Any, mapping: objects.HostMapping) -> None:
+    """Raises HostMappingNotFound, HostMappingExists."""
+    values, here = _host_values(mapping), HOST_MAPPINGS.c.id == mapping.id
+    if tx.execute(sa.select(HOST_MAPPINGS.c.id).where(here)).first() is None:
+        raise exceptions.HostMappingNotFound(name=mapping.host)
+    if values:
+        try:
+            with query.unique("host_mappings"):
+                tx.execute(sa.update(HOST_MAPPINGS).where(here).values(**values))
+        except DuplicateError as exc:
+            raise exceptions.HostMappingExists(name=mapping.host) from exc
+    _fill_host(tx, mapping, mapping.id)
+
+
+def destroy_host_mapping(tx: sa.Connection, ctxt: Any, mapping: objects.HostMapping) -> None:
+    """Raises HostMappingNotFound."""
+    if not host_mappings.host_mapping_delete(tx, mapping.host):
+        raise exceptions.HostMappingNotFound(name=mapping.host)
+
+
+def create_cell_mapping(tx: sa.Connection, ctxt: Any, cell: objects.CellMapping) -> None:
+    """Raises ObjectActionError when there is a cell of that uuid."""
+    try:
+        row = cell_mappings.cell_mapping_create(tx, hydrate.changed_columns(cell, CELL_MAPPINGS, skip={"id"}))
+    except DuplicateError as exc:
+        raise exceptions.ObjectActionError(action="create", reason=f"there is a cell {cell.uuid}") from exc
+    _take_over(cell, cell_from_row(row))
+
+
+def save_cell_mapping(tx: sa.Connection, ctxt: Any, cell: objects.CellMapping) -> None:
+    """Raises CellMappingNotFound."""
+    values = hydrate.changed_columns(cell, CELL_MAPPINGS, skip={"id", "uuid"})
+    if values:
+        cell_mappings.cell_mapping_update(tx, cell.uuid, values)
+    _take_over(cell, get_cell_mapping(tx, ctxt, cell.uuid))
+
+
+def destroy_cell_mapping(tx: sa.Connection, ctxt: Any, cell: objects.CellMapping) -> None:
+    """Raises CellMappingNotFound, ObjectActionError while hosts or instances are mapped to the cell."""
+    row = cell_mappings.cell_mapping_get(tx, cell.uuid)
+    if row is None:
+        raise exceptions.CellMappingNotFound(uuid=cell.uuid)
+    if any(cell_mappings.cell_mapping_usage(tx, row["id"])):
+        raise exceptions.ObjectActionError(action="destroy", reason="hosts or instances are mapped to the cell")
+    cell_mappings.cell_mapping_delete(tx, cell.uuid)
 
 
 def get_cell_mapping(tx: sa.Connection, ctxt: Any, uuid: str) -> objects.CellMapping:
