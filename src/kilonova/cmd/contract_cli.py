@@ -25,8 +25,7 @@ _ACTIONS: dict[str, dict[str, Any]] = {
 def export_cli() -> dict[str, Any]:
     categories: dict[str, Any] = dict(_PLAIN)
     for action in manage.every_action():
-        if not action.takes_anything:
-            categories.setdefault(action.category, {"actions": {}})["actions"][action.name] = _action(action)
+        categories.setdefault(action.category, {"actions": {}})["actions"][action.name] = _action(action)
     scripts = importlib.metadata.distribution("kilonova").entry_points.select(group="console_scripts")
     return {
         "nova-manage": categories,

@@ -15,8 +15,6 @@ from kilonova.cmd import completion
 if TYPE_CHECKING:
     from kilonova.cmd.manage.actions import Action
 
-NOT_BUILT: dict[str, tuple[str, ...]] = {}
-
 _HELP = {
     "api_db": "the API database",
     "db": "the cell databases",
@@ -49,16 +47,12 @@ def every_action() -> Iterator[Action]:
         schema,
         volume_attachments,
     )
-    from kilonova.cmd.manage.actions import not_built
 
     cells_and_databases = (schema, archive, online, ironic, cell_setup, cells, cell_hosts, cell_instances)
     of_servers = (machine_types, image_properties, volume_attachments)
     of_others = (heal, aggregates, audit, limits)
     for module in (*cells_and_databases, *of_servers, *of_others):
         yield from module.ACTIONS
-    for category, names in NOT_BUILT.items():
-        for name in names:
-            yield not_built(category, name)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -55,17 +55,10 @@ class Action:
     run: Callable[..., int]
     arguments: Sequence[Argument] = ()
     exit_codes: dict[int, str] = dataclasses.field(default_factory=dict)
-    takes_anything: bool = False
     unforeseen: int = 255
 
     def add_parser(self, subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         """Declare the action's words on the command line."""
-        if self.takes_anything:
-            # No word starts with this prefix, so options are taken as words.
-            parser = subparsers.add_parser(self.name, help=self.help, add_help=False, prefix_chars="\0")
-            parser.add_argument("rest", nargs="*")
-            parser.set_defaults(action=self)
-            return
         codes = "\n".join(f"  {code}  {meaning}" for code, meaning in self.exit_codes.items())
         parser = subparsers.add_parser(
             self.name,
@@ -93,13 +86,3 @@ class Action:
         except Refused as no:
             session.say(no)
             return no.code
-
-
-def not_built(category: str, name: str) -> Action:
-    """An action of Nova's that does not exist here yet."""
-
-    def run(session: Session) -> int:
-        session.say(f"nova-manage {category} {name} is not built yet; nothing was done.")
-        return 1
-
-    return Action(category, name, "Not built yet.", run, takes_anything=True)
