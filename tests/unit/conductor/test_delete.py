@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.conductor.stage import SEAL, Stage
+from tests.unit.conductor.stage import PROJECT, SEAL, Stage
 from tests.unit.conductor.test_build import FLOWS, begin, run, turn
 
 from kilonova.conductor import records
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
+from kilonova.contract import objects
 from kilonova.db import flows
+from kilonova.db.cell.migrations import migration_uuids_waiting
+from kilonova.db.objects import migration as migrations
 from kilonova.flow import offers
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease, Run
@@ -74,6 +77,23 @@ def _beat(tx: object, host: str) -> None:
     from kilonova.db.heartbeat import service_beat
 
     service_beat(tx, host, "nova-compute")
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_what_a_resize_held_that_waited_for_its_word_goes_too(stage: Stage, up: bool) -> None:
+    server = built(stage)
+    move = objects.Migration(instance_uuid=server, migration_type="resize", status="finished", source_compute="h2")
+    stage.cell.run(migrations.create, stage.ctxt(), move)
+    wanted = {"allocations": {stage.providers["h2"]: {"resources": {"VCPU": 1}}}}
+    assert stage.clients.placement.claim(stage.ctxt(), move.uuid, wanted, PROJECT, "user")
+    assert stage.cell.query(migration_uuids_waiting, server) == [move.uuid]
+    if not up:
+        stage.silence("h1")
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.cloud.placement.held(move.uuid) == {}
+    assert stage.cell.query(migration_uuids_waiting, server) == []
 
 
 def test_ports_that_the_user_brought_stay(stage: Stage) -> None:

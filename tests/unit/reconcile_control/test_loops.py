@@ -14,9 +14,11 @@ from tests.unit.conductor.test_delete import built
 
 from kilonova.base import clock
 from kilonova.conductor import records
+from kilonova.contract import objects
 from kilonova.db import flows
 from kilonova.db.cell import tables
 from kilonova.db.flow_tables import KN_FLOW
+from kilonova.db.objects import migration as migrations
 from kilonova.flow.store import NewFlow, State
 from kilonova.reconcile.control import loops
 from kilonova.reconcile.control.known import Standing, Traces, judge
@@ -59,6 +61,7 @@ def twice(loop: Loop) -> Any:
         (Traces(servers=[{**FAILED, "launched_at": 1}]), Standing.EXPLAINED),
         (Traces(servers=[ALIVE], in_cell0=True), Standing.FAILED),
         (Traces(migration=True), Standing.EXPLAINED),
+        (Traces(migration=True, stranded=True), Standing.GONE),
         (Traces(cell_down=True, mapping={"cell_uuid": "x"}), Standing.UNSURE),
     ],
 )
@@ -97,6 +100,20 @@ def test_allocations_of_the_living_stay_and_those_of_the_dead_go(stage: Stage) -
     assert held(waiting)
     assert held(stranger), "what nothing here ever knew may be somebody else's"
     assert any(stranger in harm for harm in report.seen)
+
+
+def test_what_a_move_holds_ends_with_its_server(stage: Stage) -> None:
+    add_nodes(stage)
+    moves = {}
+    for server in (alive := built(stage), dead := built(stage)):
+        moves[server] = objects.Migration(instance_uuid=server, migration_type="resize", status="finished")
+        stage.cell.run(migrations.create, stage.ctxt(), moves[server])
+        claim(stage, moves[server].uuid)
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+    assert twice(OrphanAllocations(stage.world)).repaired == 2
+    held = stage.cloud.placement.held
+    assert held(moves[alive].uuid)
+    assert not held(moves[dead].uuid)
 
 
 def test_allocations_of_a_build_that_a_flow_drives_stay(stage: Stage) -> None:

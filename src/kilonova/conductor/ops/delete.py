@@ -15,6 +15,7 @@ from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Task
 from kilonova.db import flows
+from kilonova.db.cell import migrations
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
 from kilonova.flow.plan import Again, Finish, Retry, flow, rest, step
@@ -105,6 +106,15 @@ def _again(run: Run) -> bool:
     raise Again("a host took the server meanwhile", 0.5)
 
 
+def end_moves(run: Run) -> None:
+    """A resize that waited for its user's word held room on its other host, whose repair removes the guest there."""
+    world: World = run.world
+    place = world.place_of_run(run)
+    for uuid in place.database.query(migrations.migration_uuids_waiting, run.subject_id):
+        resources.release_allocations(world, context(run), uuid)
+        place.database.run(migrations.migration_confirm, uuid)
+
+
 def sweep(run: Run) -> None:
     """Nothing may be left: a build that raced with the deletion may have claimed or made something after all."""
     world: World = run.world
@@ -126,5 +136,6 @@ FLOW = flow(
     offers.DELETE,
     step(accept, undo=give_up),
     rest(end, every=watching.pause, retry=_PATIENT),
+    step(end_moves, retry=_PATIENT),
     step(sweep, retry=_PATIENT),
 )

@@ -27,9 +27,11 @@ def server_traces(tx: Tx, uuids: Collection[str]) -> list[Row]:
     return query.rows(tx, sa.select(*_SERVER).where(_I.uuid.in_(list(uuids))))
 
 
-def migration_uuids(tx: Tx, uuids: Collection[str]) -> set[str]:
-    """Which of these are migrations: they hold what a server has on its other host."""
-    return set(query.values(tx, sa.select(MIGRATIONS.c.uuid).where(MIGRATIONS.c.uuid.in_(list(uuids)))))
+def migrations(tx: Tx, uuids: Collection[str]) -> dict[str, bool]:
+    """Which of these are migrations, and whether the server of each lives: they hold what it has on its other host."""
+    lives = sa.select(_I.id).where(_I.uuid == _M.instance_uuid, _I.deleted == 0).exists()
+    rows = query.rows(tx, sa.select(_M.uuid, lives.label("lives")).where(_M.uuid.in_(list(uuids))))
+    return {row["uuid"]: bool(row["lives"]) for row in rows}
 
 
 def node_uuids(tx: Tx) -> list[str]:

@@ -13,7 +13,7 @@ from kilonova.contract.states import VM
 from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.cell import explanations
-from kilonova.db.cells import CellDown, Cells
+from kilonova.db.cells import CELL0_UUID, CellDown, Cells
 
 _SLICE = 400
 
@@ -57,6 +57,8 @@ class Traces:
     servers: list[Mapping[str, Any]] = dataclasses.field(default_factory=list)
     in_cell0: bool = False
     migration: bool = False
+    stranded: bool = False
+    """A migration whose server has ended."""
     build_request: bool = False
     active_flow: bool = False
     past_flow: bool = False
@@ -75,14 +77,14 @@ class Traces:
 
 def judge(traces: Traces) -> Standing:
     """Pure: from traces to standing."""
-    if traces.build_request or traces.active_flow or traces.migration:
+    if traces.build_request or traces.active_flow or (traces.migration and not traces.stranded):
         return Standing.EXPLAINED
     living = traces.living
     if living is not None:
         return Standing.FAILED if _never_ran(living, traces.in_cell0) else Standing.EXPLAINED
     if traces.cell_down:
         return Standing.UNSURE
-    known = traces.servers or traces.mapping is not None or traces.past_flow
+    known = traces.servers or traces.mapping is not None or traces.past_flow or traces.stranded
     return Standing.GONE if known else Standing.FOREIGN
 
 
@@ -117,7 +119,7 @@ def _look(world: Record, uuids: list[str]) -> dict[str, Traces]:
     down = {uuid for uuid, answer in answers.items() if isinstance(answer, CellDown)}
     for cell_uuid, answer in answers.items():
         if not isinstance(answer, CellDown):
-            _note(answer, found, in_cell0=cell_uuid == world.cells.cell0.uuid)
+            _note(answer, found, in_cell0=cell_uuid == CELL0_UUID)
     if down:
         for traces in found.values():
             cell = traces.mapping["cell_uuid"] if traces.mapping else None
@@ -137,7 +139,7 @@ def _ask_api(world: Record, uuids: list[str], found: dict[str, Traces]) -> None:
 def _ask_cell(tx: Any, uuids: list[str]) -> tuple[Any, ...]:
     return (
         explanations.server_traces(tx, uuids),
-        explanations.migration_uuids(tx, uuids),
+        explanations.migrations(tx, uuids),
         flows.active_subjects(tx, uuids),
         flows.known_subjects(tx, uuids),
     )
@@ -149,7 +151,9 @@ def _note(answer: tuple[Any, ...], found: dict[str, Traces], in_cell0: bool) -> 
         found[row["uuid"]].servers.append(row)
         if in_cell0 and not row["deleted"]:
             found[row["uuid"]].in_cell0 = True
-    for uuid in migrations:
+    for uuid, lives in migrations.items():
+        # A move between cells has a record in both.
+        found[uuid].stranded = not lives and (found[uuid].stranded or not found[uuid].migration)
         found[uuid].migration = True
     _note_flows(running, known, found)
 
