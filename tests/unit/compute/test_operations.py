@@ -46,6 +46,7 @@ def test_delete_leaves_nothing(world: World) -> None:
     left = world.server(server.uuid, deleted=True)
     assert (left.vm_state, left.task_state, left.power_state) == ("deleted", None, 0)
     assert left.terminated_at is not None
+    assert left.cleaned
     assert ("delete", server.uuid) in world.schedulers.told
     assert world.events(server.uuid, ctxt.request_id) == [("compute_terminate_instance", "Success")]
     assert world.hosts["h1"].agent.tracker.tracked() == set()

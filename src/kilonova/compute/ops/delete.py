@@ -38,6 +38,8 @@ def remove(work: Work) -> None:
     instance.task_state = None
     instance.power_state = Power.PENDING
     instance.terminated_at = clock.now()
+    # Else an agent of Nova's would look for its files again and again.
+    instance.cleaned = True
     agent.store.save(ctxt, instance)
     forget(work)
     # The record goes last: while it is there, the delete can be found and repeated.
