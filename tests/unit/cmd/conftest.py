@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.cmd.cloud import Cloud
+from tests.unit.cmd.placed import Placed
 
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
@@ -35,3 +36,8 @@ def cloud(made: Path, tmp_path: Path) -> Iterator[Cloud]:
     yield found
     found.api.dispose()
     found.cell.dispose()
+
+
+@pytest.fixture
+def placed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Placed:
+    return Placed(cloud, monkeypatch)
