@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kilonova.cloud import daemons
+from kilonova.cloud.commands import run
 from kilonova.cloud.daemons import Daemon, Supervisor
 from kilonova.cloud.errors import CloudError
 
@@ -149,3 +150,12 @@ def test_several_start_at_once_and_each_is_waited_for(supervisor: Supervisor, tm
     supervisor.start(*daemons_)
     assert set(supervisor.running()) == {"first", "second"}
     assert set(supervisor.started_in) == {"first", "second"}
+
+
+def test_services_keep_what_python_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    (tmp_path / "imported.py").write_text("")
+    run([sys.executable, "-c", "import imported"], cwd=tmp_path)
+    assert list((tmp_path / "kilonova" / "bytecode").rglob("imported.*.pyc"))
