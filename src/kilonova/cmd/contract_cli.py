@@ -29,7 +29,7 @@ def export_cli() -> dict[str, Any]:
     scripts = importlib.metadata.distribution("kilonova").entry_points.select(group="console_scripts")
     return {
         "nova-manage": categories,
-        "nova-status": {"upgrade": {"actions": {"check": {"args": []}}}, **_PLAIN},
+        "nova-status": {"upgrade": {"actions": {"check": {"args": [_argument(status.JSON)]}}}, **_PLAIN},
         "nova-policy": {"policy": {"actions": {"check": {"args": _arguments(policy.CHECK)}}}, **_PLAIN},
         "entry_points": {"console_scripts": {script.name: script.value for script in scripts}},
         "upgrade_checks": list(status.CHECKS),

@@ -118,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
     conf.register_cli_opts(_user_options())
     conf.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
     configuration.load(sys.argv[1:] if argv is None else argv, "nova-policy", conf)
-    log.setup(conf)
+    log.setup(conf, command=True)
     parsed = conf.category
     if parsed.name == "version":
         print(__version__)

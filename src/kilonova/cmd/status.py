@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,13 @@ from kilonova import __version__
 from kilonova import conf as configuration
 from kilonova.base import log
 from kilonova.clients.bundle import Clients
+from kilonova.clients.cinder.client import ATTACHMENTS
 from kilonova.clients.http import ServiceError
+from kilonova.clients.placement.client import CANDIDATES
+from kilonova.cmd import completion
+from kilonova.cmd.manage.actions import switch
 from kilonova.cmd.manage.machine_types import without_machine_type
-from kilonova.contract import context
+from kilonova.contract import context, exceptions
 from kilonova.db.api import host_mappings
 from kilonova.db.cell import compute_nodes, services
 from kilonova.db.cells import Cell, CellDown, Cells
@@ -29,6 +33,7 @@ OLDEST_SERVICE_VERSION = 72
 """Of nova-compute in Gazpacho, from which an upgrade to this release goes."""
 
 WIDTH = 60
+JSON = switch("--json", help="As JSON.")
 
 
 class Code(enum.IntEnum):
@@ -78,8 +83,13 @@ def cells_v2(scene: Scene) -> Result:
 
 def placement(scene: Scene) -> Result:
     """Placement answers, with our credentials, in the version we speak."""
+    client, ctxt = scene.clients.placement, context.admin()
     try:
-        scene.clients.placement.provider_by_name(context.admin(), "nova-status-upgrade-check")
+        newest = client.newest_version(ctxt)
+        if _version(newest) < _version(CANDIDATES):
+            return Result(Code.FAILURE, f"Placement speaks up to version {newest}; {CANDIDATES} is needed.")
+        # The versions are shown to everybody; this is not.
+        client.provider_by_name(ctxt, "nova-status-upgrade-check")
     except ServiceError as exc:
         return Result(Code.FAILURE, f"Placement does not answer as it must: {exc}")
     return PASSED
@@ -91,7 +101,9 @@ def cinder(scene: Scene) -> Result:
         return PASSED
     try:
         scene.clients.cinder.attachments(context.admin(), limit=1)
-    except ServiceError as exc:
+    except exceptions.CinderAPIVersionNotAvailable as exc:
+        return Result(Code.FAILURE, f"Cinder does not speak version {ATTACHMENTS}: {exc}")
+    except (ServiceError, exceptions.NovaException) as exc:
         return Result(Code.WARNING, f"Cinder does not answer as it must: {exc}")
     return PASSED
 
@@ -169,16 +181,40 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def check(scene: Scene) -> int:
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _judged(run: Callable[[Scene], Result], scene: Scene) -> Result:
+    """A check that cannot ask a cell has not passed, and does not keep the others from being shown."""
+    try:
+        return run(scene)
+    except CellsDownError as exc:
+        return Result(Code.FAILURE, f"It cannot be told: {exc}")
+
+
+def check(scene: Scene, *, as_json: bool = False) -> int:
     """Run every check and show the results; the exit code."""
-    results = {name: run(scene) for name, run in CHECKS.items()}
+    results = {name: _judged(run, scene) for name, run in CHECKS.items()}
+    (_show_json if as_json else _show_table)(results)
+    return int(max(result.code for result in results.values()))
+
+
+def _show_table(results: Mapping[str, Result]) -> None:
     rule = f"+{'-' * (WIDTH + 2)}+"
     print("\n".join([rule, f"| {'Upgrade Check Results':<{WIDTH}} |", rule]))
     for name, result in results.items():
         lines = [f"Check: {name}", f"Result: {result.code.name.capitalize()}"]
         lines += textwrap.wrap(f"Details: {result.details}", WIDTH)
         print("\n".join([*(f"| {line:<{WIDTH}} |" for line in lines), rule]))
-    return int(max(result.code for result in results.values()))
+
+
+def _show_json(results: Mapping[str, Result]) -> None:
+    shown = [
+        {"check": name, "result": result.code.name.capitalize(), "details": result.details}
+        for name, result in results.items()
+    ]
+    print(json.dumps(shown, indent=2))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -191,8 +227,10 @@ def main(argv: list[str] | None = None) -> int:
     if conf.category.name == "version":
         print(__version__)
         return 0
+    if conf.category.name == completion.NAME:
+        return completion.show({"upgrade": ["check"]}, conf.category.query_category)
     try:
-        return check(Scene(conf, Cells(conf), Clients.from_conf(conf)))
+        return check(Scene(conf, Cells(conf), Clients.from_conf(conf)), as_json=conf.category.json)
     except Exception as exc:
         print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
         logging.getLogger(__name__).debug("checks broke down", exc_info=True)
@@ -201,5 +239,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _declare(subparsers: Any) -> None:
     upgrade = subparsers.add_parser("upgrade", help="before an upgrade").add_subparsers(dest="action", required=True)
-    upgrade.add_parser("check", help="Look for what stands in the way. Exit codes: 0 nothing, 1 warnings, 2 failures.")
+    parser = upgrade.add_parser(
+        "check", help="Look for what stands in the way. Exit codes: 0 nothing, 1 warnings, 2 failures."
+    )
+    parser.add_argument(*JSON.flags, **JSON.settings)
     subparsers.add_parser("version", help="the version of this program")
+    completion.declare(subparsers)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from tests import fakes
 
 from kilonova import conf as configuration
-from kilonova.clients.http import ServiceUnavailable
+from kilonova.clients.bundle import Clients
 from kilonova.cmd import status
 from kilonova.cmd.status import Code, Scene
 from kilonova.db import query
@@ -26,21 +26,13 @@ CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "cli.json"
 ONE = "11111111-1111-4111-8111-111111111111"
 
 
-class Service:
-    """Answers every call, or fails every call."""
-
-    error: Exception | None = None
-
-    def __getattr__(self, _name: str) -> Any:
-        def call(*_args: Any, **_more: Any) -> None:
-            if self.error is not None:
-                raise self.error
-
-        return call
+@pytest.fixture
+def services() -> fakes.Cloud:
+    return fakes.Cloud()
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path, services: fakes.Cloud) -> Iterator[Scene]:
     conf = configuration.new()
     conf([], default_config_files=[])
     conf.set_override("connection", f"sqlite:///{tmp_path}/api.db", "api_database")
@@ -52,8 +44,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         values = {"uuid": uuid, "name": name, "database_connection": url, "transport_url": "none:///"}
         cells.api.run(cell_mappings.cell_mapping_create, values)
         sync.sync_main(Database(url))
-    clients: Any = SimpleNamespace(placement=Service(), cinder=Service())
-    yield Scene(conf, cells, clients)
+    yield Scene(conf, cells, services.clients)
     cells.dispose()
 
 
@@ -96,14 +87,41 @@ def test_two_cells_are_needed(scene: Scene) -> None:
     assert status.cells_v2(scene).code is Code.FAILURE
 
 
-@pytest.mark.parametrize(("name", "code"), [("placement", Code.FAILURE), ("cinder", Code.WARNING)])
-def test_services_must_answer(scene: Scene, name: str, code: Code) -> None:
+@pytest.mark.parametrize(
+    ("path", "status_code", "said"),
+    [("/$", 503, "does not answer"), ("/resource_providers", 401, "does not answer")],
+)
+def test_placement_must_answer(scene: Scene, services: fakes.Cloud, path: str, status_code: int, said: str) -> None:
+    assert status.placement(scene) == status.PASSED
+    services.placement.fail("GET", path, status=status_code, times=99)
+    result = status.placement(scene)
+    assert result.code is Code.FAILURE
+    assert said in str(result.details)
+
+
+@pytest.mark.parametrize(("newest", "code"), [("1.9", Code.FAILURE), ("1.35", Code.FAILURE), ("1.36", Code.SUCCESS)])
+def test_placement_must_be_new_enough(scene: Scene, services: fakes.Cloud, newest: str, code: Code) -> None:
+    services.placement.newest = newest
+    assert status.placement(scene).code is code
+
+
+def test_placement_without_credentials(scene: Scene) -> None:
+    result = status.placement(dataclasses.replace(scene, clients=Clients.from_conf(scene.conf)))
+    assert result.code is Code.FAILURE
+    assert "no credentials" in str(result.details)
+
+
+def test_cinder_is_asked_where_it_is_used(scene: Scene, services: fakes.Cloud) -> None:
+    services.cinder.unreachable("GET", "/attachments", times=99)
+    assert status.cinder(scene) == status.PASSED
     scene.conf.set_override("auth_type", "password", "cinder")
-    assert getattr(status, name)(scene) == status.PASSED
-    getattr(scene.clients, name).error = ServiceUnavailable(name, "no route")
-    result = getattr(status, name)(scene)
-    assert result.code is code
-    assert "no route" in result.details
+    assert status.cinder(scene).code is Code.WARNING
+    services.cinder.faults.clear()
+    assert status.cinder(scene) == status.PASSED
+    services.cinder.fail("GET", "/attachments", status=406)
+    assert status.cinder(scene).code is Code.FAILURE
+    services.cinder.fail("GET", "/attachments", status=403)
+    assert status.cinder(scene).code is Code.WARNING
 
 
 def test_policy_file_must_be_yaml(scene: Scene, tmp_path: Path) -> None:
@@ -132,13 +150,35 @@ def test_machine_types(scene: Scene) -> None:
     assert status.machine_types(scene).code is Code.WARNING
 
 
-def test_cell_that_is_down_is_an_error(scene: Scene) -> None:
+def test_compute_that_is_forced_down_holds_nothing_up(scene: Scene) -> None:
+    values = {"host": "a", "binary": "nova-compute", "topic": "compute", "version": 50, "forced_down": True}
+    one(scene).run(query.insert, SERVICES, values)
+    assert status.old_computes(scene) == status.PASSED
+
+
+def test_cell_that_is_down_fails_what_asks_it(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     url = "mysql+pymysql://u:p@127.0.0.1:1/n"
     scene.cells.api.run(cell_mappings.cell_mapping_update, ONE, {"database_connection": url})
     scene.conf.set_override("db_max_retries", 0, "database")
     scene.cells.refresh()
     with pytest.raises(status.CellsDownError, match=ONE):
         status.old_computes(scene)
+    assert status.check(scene, as_json=True) == Code.FAILURE
+    shown = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    assert len(shown) == 7
+    assert shown["Older than N-1 computes"]["result"] == "Failure"
+    assert ONE in shown["Older than N-1 computes"]["details"]
+    assert shown["Service User Token Configuration"] == {
+        "check": "Service User Token Configuration", "result": "Success", "details": None,
+    }  # fmt: skip
+
+
+def test_words_for_the_shell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    conf = tmp_path / "nova.conf"
+    conf.write_text("")
+    for words, shown in (((), "upgrade\n"), (("upgrade",), "check\n"), (("nonsense",), "")):
+        assert status.main(["--config-file", str(conf), "bash-completion", *words]) == 0
+        assert capsys.readouterr().out == shown
 
 
 def test_without_databases_the_program_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

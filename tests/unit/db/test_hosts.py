@@ -75,6 +75,8 @@ def test_minimum_version(cell_db: Database) -> None:
         service(cell_db, host, version=version)
     found = cell_db.query(services.service_minimum_version, ["nova-compute", "nova-conductor"])
     assert found == {"nova-compute": 72, "nova-conductor": None}
+    service(cell_db, "h3", version=50, forced_down=True)
+    assert cell_db.query(services.service_minimum_version, ["nova-compute"]) == {"nova-compute": 72}
 
 
 def test_compute_nodes_by_what_is_asked(cell_db: Database) -> None:

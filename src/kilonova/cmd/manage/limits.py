@@ -85,7 +85,7 @@ class _Run:
             create = partial(self.keystone.project_limit_create, ctxt, self.service, self.region, project, name, limit)
             fine &= self._settle("project limit", name, limit, present, create)
         if of_users:
-            self.voice.warn(f"{len(of_users)} users have limits of their own; Keystone has limits of projects only.")
+            self.voice.warn(f"Limits of single users stay behind, Keystone has none: {', '.join(sorted(of_users))}.")
         return fine
 
     def _settle(self, what: str, name: str, limit: int, present: Mapping[str, int], create: Callable[[], bool]) -> bool:

@@ -64,9 +64,10 @@ def service_delete(tx: Tx, id: int) -> bool:
 
 
 def service_minimum_version(tx: Tx, binaries: Iterable[str]) -> dict[str, int | None]:
-    """The lowest version in use of each binary; None when there is no such service. Services forced down count too."""
+    """The lowest version in use of each binary; None when there is no such service. One forced down is not in use."""
     found: dict[str, int | None] = dict.fromkeys(binaries)
-    statement = sa.select(_C.binary, sa.func.min(_C.version)).where(_C.binary.in_(list(found)), _ALIVE)
+    counted = (_C.binary.in_(list(found)), _ALIVE, _C.forced_down.is_not(True))
+    statement = sa.select(_C.binary, sa.func.min(_C.version)).where(*counted)
     found.update(query.pairs(tx, statement.group_by(_C.binary)))
     return found
 
