@@ -3,6 +3,8 @@
 --out FOLDER     where bench.json and bench.png go (default bench/out)
 --servers N      servers built at once (default 100)
 --peer FOLDER    an environment with Nova 34.0.0; made in the cache when none is given
+--only start     only start-up, each service alone, and the memory of services that wait for work; writes nothing
+--rounds N       starts of each service, of which the median counts (default 5 with --only start, else 1)
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from bench import measure, report, start, work
-from bench.side import Side
+from bench.side import Side, memory_mib
 from kilonova.cloud import library, site
 
 PEER = ("nova==34.0.0", "pymysql", "pymemcache", "python-memcached", "uwsgi")
 FLAVOR = "1"
+START_ROUNDS = 5
 
 
 def peer_environment(given: pathlib.Path | None) -> pathlib.Path:
@@ -58,31 +61,66 @@ def _request(lab: library.Surroundings) -> measure.Request:
     return measure.Request(FLAVOR, images[0]["id"], private)
 
 
-def main() -> int:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bench/out"))
     parser.add_argument("--servers", type=int, default=100)
     parser.add_argument("--peer", type=pathlib.Path)
+    parser.add_argument("--only", choices=["start"])
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--port-offset", type=int, default=10000)
-    options = parser.parse_args()
-    peer = peer_environment(options.peer)
+    return parser.parse_args()
+
+
+def _sides(lab: library.Surroundings, peer: pathlib.Path) -> Iterator[tuple[str, library.Running]]:
+    for name, environment in (("peer", peer), ("kilonova", None)):
+        with lab.compute(peer=environment) as running:
+            yield name, running
+
+
+def only_start(lab: library.Surroundings, peer: pathlib.Path, rounds: int) -> dict[str, report.Figures]:
+    """Seconds until each service is of use, and MiB that it takes while it waits for work."""
+    figures: dict[str, report.Figures] = {}
+    for name, running in _sides(lab, peer):
+        seconds = start.seconds(running, rounds)
+        pids = lab.described(running.site, running.service).pids
+        started = {f"start_s.{one}": value for one, value in seconds.items()}
+        figures[name] = started | {f"pss_mib.{one}": memory_mib(pid) for one, pid in pids.items()}
+    return figures
+
+
+def everything(
+    lab: library.Surroundings, peer: pathlib.Path, options: argparse.Namespace
+) -> tuple[dict[str, report.Figures], dict[str, report.Figures]]:
+    """All figures of both sides, and the work per build."""
     figures: dict[str, report.Figures] = {}
     per_build: dict[str, report.Figures] = {}
-    with tempfile.TemporaryDirectory(prefix="kilonova-bench-") as folder:
-        root = pathlib.Path(folder) / "state"
-        place = {"profile": "full", "computes": 2, "port_offset": options.port_offset, "access_logs": True}
-        with library.surroundings(root, **place) as lab:
-            for name, environment in (("peer", peer), ("kilonova", None)):
-                with lab.compute(peer=environment) as running:
-                    started_in = start.seconds(running)
-                    running = lab.described(running.site, running.service)
-                    figures[name], per_build[name] = measure.run(
-                        _side(name, running, started_in),
-                        _sources(lab, running),
-                        lab.rest("demo", "demo").token,
-                        _request(lab),
-                        count=options.servers,
-                    )
+    for name, running in _sides(lab, peer):
+        started_in = start.seconds(running, options.rounds or 1)
+        running = lab.described(running.site, running.service)
+        figures[name], per_build[name] = measure.run(
+            _side(name, running, started_in),
+            _sources(lab, running),
+            lab.rest("demo", "demo").token,
+            _request(lab),
+            count=options.servers,
+        )
+    return figures, per_build
+
+
+def main() -> int:
+    options = _options()
+    peer = peer_environment(options.peer)
+    place = {"profile": "full", "computes": 2, "port_offset": options.port_offset, "access_logs": True}
+    with (
+        tempfile.TemporaryDirectory(prefix="kilonova-bench-") as folder,
+        library.surroundings(pathlib.Path(folder) / "state", **place) as lab,
+    ):
+        if options.only:
+            figures = only_start(lab, peer, options.rounds or START_ROUNDS)
+            report.show(figures["kilonova"], figures["peer"])
+            return 0
+        figures, per_build = everything(lab, peer, options)
     report.show(figures["kilonova"], figures["peer"])
     report.show_work(per_build["kilonova"], per_build["peer"])
     report.write(options.out, figures, per_build)

@@ -9,6 +9,7 @@ its record and reported its node. That a process runs, or has written a heartbea
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Callable, Mapping
 
@@ -27,15 +28,18 @@ PATIENCE = 120.0
 Answer = Callable[[], object]
 
 
-def seconds(running: Running) -> dict[str, float]:
-    """Seconds from the start of each daemon's process until it is of use, by its name."""
+def seconds(running: Running, rounds: int = 1) -> dict[str, float]:
+    """Seconds from the start of each daemon's process until it is of use, by its name; medians of so many rounds."""
     bus = Bus(conf.load(["--config-file", os.devnull]), running.site.transport("nova"))
     try:
         probes = _probes(running, bus)
         daemons = [daemon for daemon in running.service.daemons() if daemon.name in probes]
-        return {daemon.name: _restart(running, daemon, probes[daemon.name]) for daemon in daemons}
+        taken = [
+            {daemon.name: _restart(running, daemon, probes[daemon.name]) for daemon in daemons} for _ in range(rounds)
+        ]
     finally:
         bus.close()
+    return {daemon.name: statistics.median(one[daemon.name] for one in taken) for daemon in daemons}
 
 
 def _restart(running: Running, daemon: Daemon, answer: Answer) -> float:
