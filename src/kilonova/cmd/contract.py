@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kilonova.cmd import contract_cli, contract_wire
+from kilonova.cmd import contract_cli, contract_parts, contract_wire
 from kilonova.contract import extra_specs, microversions, nouns, ops, policies, states, surface
 from kilonova.contract.cards import Errors, Guard, Op, Route
 from kilonova.contract.fields import Invalid
@@ -170,6 +170,11 @@ EXPORTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "exceptions": contract_wire.export_exceptions,
     "options": contract_wire.export_options,
     "cli": contract_cli.export_cli,
+    "notifications": contract_wire.export_notifications,
+    "image_properties": contract_parts.export_image_properties,
+    "filters": contract_parts.export_filters,
+    "virt": contract_parts.export_virt,
+    "periodic_tasks": contract_parts.export_periodic_tasks,
 }
 
 

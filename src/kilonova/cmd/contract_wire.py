@@ -9,7 +9,7 @@ from typing import Any
 from oslo_versionedobjects import fields as ovo
 
 from kilonova import conf
-from kilonova.contract import context, exceptions, objects
+from kilonova.contract import context, exceptions, notifications, objects
 from kilonova.contract.objects import types
 from kilonova.contract.objects.signatures import Argument, arguments
 from kilonova.contract.rpc import baseapi, compute, compute_task, compute_v5, conductor, scheduler
@@ -21,7 +21,8 @@ APIS: tuple[Api, ...] = (baseapi.API, compute.API, compute_task.API, conductor.A
 # ---------------------------------------------------------------- objects
 
 
-def _field(field: Any) -> dict[str, Any]:
+def field_fact(field: Any) -> dict[str, Any]:
+    """A field: type, whether it may be null, values, element, default."""
     kind = field._type
     fact: dict[str, Any] = {
         "type": "Enum" if isinstance(kind, ovo.Enum) else type(kind).__name__,
@@ -33,7 +34,7 @@ def _field(field: Any) -> dict[str, Any]:
     if isinstance(kind, ovo.Object):
         fact |= {"object": kind._obj_name, "subclasses": kind._subclasses}
     if isinstance(kind, ovo.CompoundFieldType):
-        fact["element"] = _field(kind._element_type)
+        fact["element"] = field_fact(kind._element_type)
     if field.default is not types.UNSPECIFIED:
         fact["default"] = _default(field.default)
     return fact
@@ -60,13 +61,23 @@ def export_objects() -> dict[str, Any]:
         cls = objects.load(name)
         found[name] = {
             "version": cls.VERSION,
-            "fields": {field: _field(kind) for field, kind in cls.fields.items()},
+            "fields": {field: field_fact(kind) for field, kind in cls.fields.items()},
             "backlevel": {
                 "removed_when_target_at_most": dict(cls.REMOVED),
                 "enum_limits": {field: _limits(limits) for field, limits in cls.LIMITS.items()},
             },
         }
     return {"service_version": objects.SERVICE_VERSION, "objects": found}
+
+
+def export_notifications() -> dict[str, Any]:
+    """The objects. Event types are exported by who says them: none is said yet."""
+    found = {}
+    for name in notifications.names():
+        cls = notifications.load(name)
+        fields = {field: field_fact(kind) for field, kind in cls.fields.items()}
+        found[name] = {"version": cls.VERSION, "fields": fields}
+    return {"objects": found, "event_types": {}, "legacy_event_types": []}
 
 
 def _arguments(declared: Iterable[Argument]) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ OPTIONS: list[cfg.Opt] = [
         "heal_instance_info_cache_interval",
         default=-1,
         help="Seconds between two repairs of one server's cached network information; "
-        "0 stands for 60, less than 0 repairs only on events.",
+        "0 or less repairs only on events.",
     ),
     cfg.StrOpt(
         "running_deleted_instance_action",

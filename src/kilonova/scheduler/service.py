@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -106,7 +107,8 @@ class Service:
         self._timers = Periodic("scheduler", workers=1)
         interval = conf.scheduler.discover_hosts_in_cells_interval
         if interval >= 0:
-            self._timers.every(float(interval or 60), lambda: discovery.discover(cells), name="discover_hosts")
+            discover = functools.partial(discovery.discover, cells)
+            self._timers.every(float(interval or 60), discover, name="discover_hosts", initial_delay=0.0)
 
     def start(self) -> None:
         self._heartbeat.start()

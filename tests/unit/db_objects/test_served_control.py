@@ -119,7 +119,7 @@ def test_a_flavor_is_made_changed_and_removed(host: Host, flavor: Any) -> None:
 def test_a_flavor_without_extra_specs_has_none_set(host: Host) -> None:
     made = small()
     host.act(made, "create")
-    assert not made.obj_attr_is_set("extra_specs")
+    assert (made.obj_attr_is_set("extra_specs"), made.projects) == (False, [])
     assert host.call("Flavor", "get_by_name", "small").extra_specs == {}
 
 

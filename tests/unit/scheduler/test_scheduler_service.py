@@ -235,3 +235,10 @@ def test_announced_aggregates_reach_every_scheduler(world):
     world.service.snapshot._spacing = 60.0
     [[chosen]] = select(world, make.spec())
     assert chosen.availability_zone == "az1"
+
+
+@pytest.mark.parametrize(("interval", "timers"), [(300, [(300.0, 0.0)]), (0, [(60.0, 0.0)]), (-1, [])])
+def test_new_hosts_are_looked_for_at_once_and_as_often_as_configured(world, interval, timers):
+    world.conf.set_override("discover_hosts_in_cells_interval", interval, "scheduler")
+    made = Service(world.conf, world.cells, world.bus, world.cloud.clients, "s2")
+    assert [(timer.spacing, timer.initial_delay) for timer in made._timers.timers] == timers

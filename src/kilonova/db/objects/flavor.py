@@ -117,9 +117,9 @@ def create(tx: sa.Connection, ctxt: Any, flavor: objects.Flavor) -> None:
         raise exceptions.FlavorIdExists(flavor_id=flavor.flavorid)
     changed = flavor.obj_what_changed()
     specs = dict(flavor.extra_specs) if "extra_specs" in changed else None
-    projects = sorted(set(flavor.projects)) if "projects" in changed else None
+    projects = sorted(set(flavor.projects)) if "projects" in changed else []
     try:
-        row = flavors.flavor_create(tx, hydrate.changed_columns(flavor, FLAVORS), specs, projects or ())
+        row = flavors.flavor_create(tx, hydrate.changed_columns(flavor, FLAVORS), specs, projects)
     except DuplicateError as exc:
         raise exceptions.FlavorExists(name=flavor.name) from exc
     fill(flavor, {column.name: row[column.name] for column in FLAVORS.c}, specs, projects)

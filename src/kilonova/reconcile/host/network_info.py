@@ -11,6 +11,8 @@ from kilonova.virt.driver import GuestEvent
 
 LOG = logging.getLogger(__name__)
 
+NEVER = -1
+
 UNBOUND = (network_info.VIF_TYPE_UNBOUND, network_info.VIF_TYPE_BINDING_FAILED)
 
 
@@ -21,7 +23,7 @@ class NetworkInfo:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.spacing: float = host.conf.heal_instance_info_cache_interval
+        self.spacing: float = host.conf.heal_instance_info_cache_interval or NEVER
         self._waiting: list[str] = []
 
     def on_guest_event(self, event: GuestEvent) -> None:

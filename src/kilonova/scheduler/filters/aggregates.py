@@ -69,7 +69,8 @@ class AggregateTypeAffinityFilter(Filter):
     """Hosts of aggregates that name flavors (instance_type) are for those flavors."""
 
     once = True
+    keys = ("instance_type",)
 
     def objection(self, host: Host, request: Request) -> str | None:
-        named = {name.strip() for value in host.metadata_values("instance_type") for name in value.split(",")}
+        named = {name.strip() for value in host.metadata_values(self.keys[0]) for name in value.split(",")}
         return "it is reserved for other flavors" if named and request.spec.flavor.name not in named else None

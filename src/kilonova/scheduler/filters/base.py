@@ -20,6 +20,9 @@ class Filter(abc.ABC):
     on_rebuild: ClassVar[bool] = False
     """Also asked when a server is rebuilt where it is."""
 
+    keys: ClassVar[tuple[str, ...]] = ()
+    """Keys in the metadata of aggregates by which they say something else than the configuration, or all there is."""
+
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self.conf = conf
 

@@ -26,8 +26,10 @@ class IoOpsFilter(Filter):
 class AggregateIoOpsFilter(IoOpsFilter):
     """The smallest max_io_ops_per_host of the host's aggregates, else the configured one."""
 
+    keys = ("max_io_ops_per_host",)
+
     def limit(self, host: Host) -> int:
-        return int(settings.of_aggregates(host, "max_io_ops_per_host", int, super().limit(host)))
+        return int(settings.of_aggregates(host, self.keys[0], int, super().limit(host)))
 
 
 class NumInstancesFilter(Filter):
@@ -44,8 +46,10 @@ class NumInstancesFilter(Filter):
 class AggregateNumInstancesFilter(NumInstancesFilter):
     """The smallest max_instances_per_host of the host's aggregates, else the configured one."""
 
+    keys = ("max_instances_per_host",)
+
     def limit(self, host: Host) -> int:
-        return int(settings.of_aggregates(host, "max_instances_per_host", int, super().limit(host)))
+        return int(settings.of_aggregates(host, self.keys[0], int, super().limit(host)))
 
 
 class MetricsFilter(Filter):
