@@ -53,9 +53,9 @@ def look(tx: Any, uuid: str, expected: Sequence[str] = ()) -> objects.Instance |
 
 
 def look_back(tx: Any, uuid: str) -> objects.Instance | None:
-    """The instance with its network-info cache, deleted or not."""
+    """The instance with its network-info cache and system metadata, deleted or not."""
     try:
-        return instances.load(tx, uuid, ("info_cache",), read_deleted=True)
+        return instances.load(tx, uuid, ("info_cache", "system_metadata"), read_deleted=True)
     except exceptions.InstanceNotFound:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 
 import pytest
 from tests.unit.conductor.stage import PROJECT, SEAL, Stage
@@ -94,6 +95,19 @@ def test_what_a_resize_held_that_waited_for_its_word_goes_too(stage: Stage, up: 
     assert stage.server(server) is None
     assert stage.cloud.placement.held(move.uuid) == {}
     assert stage.cell.query(migration_uuids_waiting, server) == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_image_of_a_shelved_server_goes_with_it(stage: Stage, there: bool) -> None:
+    server, image = built(stage), stage.cloud.glance.image(project=PROJECT)
+    found = stage.server(server)
+    found.vm_state, found.host, found.node, found.compute_id = "shelved_offloaded", None, None, None
+    found.system_metadata = {"shelved_image_id": image if there else str(uuid.uuid4())}
+    stage.save(found)
+    stage.user_deletes(server)
+    run(stage)
+    assert stage.server(server) is None
+    assert (image in stage.cloud.glance.images) is not there
 
 
 def test_ports_that_the_user_brought_stay(stage: Stage) -> None:

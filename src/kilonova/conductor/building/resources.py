@@ -92,6 +92,14 @@ def _delete_volume(world: World, ctxt: RequestContext, volume_id: str) -> None:
         LOG.warning("volume %s, which was to end with its server, could not be deleted: %s", volume_id, exc)
 
 
+def release_image(world: World, ctxt: RequestContext, image_id: str) -> None:
+    """Delete an image that only its server needed. One that may not be deleted stays."""
+    try:
+        world.clients.glance.image_delete(ctxt, image_id)
+    except (exceptions.ImageNotFound, exceptions.ImageNotAuthorized, exceptions.ImageDeleteConflict) as exc:
+        LOG.warning("image %s, which was to end with its server, could not be deleted: %s", image_id, exc)
+
+
 def _as_user_or_service(ctxt: RequestContext, call: Callable[..., Any], *args: Any) -> Any:
     """Cinder acts for the user while the token holds, after that for the service."""
     if ctxt.auth_token:

@@ -115,6 +115,15 @@ def end_moves(run: Run) -> None:
         place.database.run(migrations.migration_confirm, uuid)
 
 
+def end_snapshot(run: Run) -> None:
+    """The image that a shelved server would have come back from."""
+    world: World = run.world
+    ended = world.place_of_run(run).database.query(records.look_back, run.subject_id)
+    image = ended.system_metadata.get("shelved_image_id") if ended is not None else None
+    if image:
+        resources.release_image(world, context(run), image)
+
+
 def sweep(run: Run) -> None:
     """Nothing may be left: a build that raced with the deletion may have claimed or made something after all."""
     world: World = run.world
@@ -137,5 +146,6 @@ FLOW = flow(
     step(accept, undo=give_up),
     rest(end, every=watching.pause, retry=_PATIENT),
     step(end_moves, retry=_PATIENT),
+    step(end_snapshot, retry=_PATIENT),
     step(sweep, retry=_PATIENT),
 )
