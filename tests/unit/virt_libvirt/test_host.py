@@ -39,6 +39,10 @@ def test_traits(conf, connection, layout):
         "COMPUTE_STORAGE_BUS_SATA",
         "COMPUTE_GRAPHICS_MODEL_VGA",
         "COMPUTE_NET_VIF_MODEL_E1000E",
+        "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
+        "COMPUTE_SECURITY_STATELESS_FIRMWARE",
+        "COMPUTE_ADDRESS_SPACE_EMULATED",
+        "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
     } <= found
     assert "COMPUTE_NET_VIF_MODEL_IGB" not in found
     assert "COMPUTE_ARCH_AARCH64" not in found

@@ -15,7 +15,7 @@ from oslo_log import log
 
 from kilonova.contract import exceptions
 from kilonova.virt.driver import Inventory, NodeResources
-from kilonova.virt.libvirt import cpu, machine, network
+from kilonova.virt.libvirt import cpu, firmware, machine, network
 from kilonova.virt.libvirt.config.element import parse
 from kilonova.virt.libvirt.connection import Connection
 from kilonova.virt.libvirt.paths import Layout
@@ -29,6 +29,12 @@ _MODES = {"hvm": "hvm", "exe": "exe", "linux": "xen", "xen": "xen"}
 SOUND_MODELS = ("ac97", "es1370", "ich6", "ich9", "pcspk", "sb16", "usb")
 _PROBED_MACHINES = {"x86_64": ("pc", "q35"), "i686": ("pc", "q35"), "aarch64": ("virt",), "armv7l": ("virt",)}
 """Machine types whose devices are published; the rest of a long list adds nothing to them."""
+_TRAITS_SINCE = {
+    "COMPUTE_SECURITY_STATELESS_FIRMWARE": 8_006_000,
+    "COMPUTE_ADDRESS_SPACE_EMULATED": 8_007_000,
+    "COMPUTE_ADDRESS_SPACE_PASSTHROUGH": 8_007_000,
+}
+"""Traits that need nothing but a libvirt that is young enough: it does not say whether it can."""
 
 
 class HostFacts:
@@ -84,9 +90,12 @@ class HostFacts:
         found |= {f"COMPUTE_NET_VIF_MODEL_{_trait(model)}" for model in self._vif_models()}
         found |= {f"COMPUTE_SOUND_MODEL_{_trait(model)}" for model in SOUND_MODELS}
         found |= {f"COMPUTE_ARCH_{guest.upper()}" for guest in self._native_architectures(arch)}
+        found |= {trait for trait, version in _TRAITS_SINCE.items() if self._connection.versions[0] >= version}
         if hyperthreading(self._connection.capabilities):
             found.add("HW_CPU_HYPERTHREADING")
         for device in self._device_capabilities(arch):
+            if firmware.supports_secure_boot(device):
+                found.add(os_traits.COMPUTE_SECURITY_UEFI_SECURE_BOOT)
             found |= {f"COMPUTE_STORAGE_BUS_{_trait(bus)}" for bus in _values(device, "disk", "bus")}
             found |= {f"COMPUTE_GRAPHICS_MODEL_{_trait(model)}" for model in _values(device, "video", "modelType")}
         return found & set(os_traits.get_traits())
