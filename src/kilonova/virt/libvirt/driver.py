@@ -264,12 +264,15 @@ class LibvirtDriver(driver.Driver):
             raise
 
     def _remake(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
-        """Start from nothing but the disks: whatever was wrong with domain or connections is put right."""
+        """Start from nothing but the disks: whatever was wrong with domain or connections is put right.
+
+        Raises Invalid for what is not built, with the guest untouched: an agent of Nova's may have made it.
+        """
         instance = spec.instance
+        shape = self._builder.shape(spec)
         found = self._guest(instance.uuid)
         existing = found.xml(inactive=True) if found.exists() else None
         self.destroy(ctxt, instance, spec.network_info, spec.block_devices, destroy_disks=False)
-        shape = self._builder.shape(spec)
         self._create(spec, shape, first=False, existing=existing)
 
     def _disconnect(

@@ -1,0 +1,28 @@
+"""Guests that an agent of Nova's made, and that ours takes over."""
+
+from types import SimpleNamespace
+
+import pytest
+from tests.fakes import guests
+
+from kilonova.contract import exceptions
+from kilonova.virt.driver import Services
+from kilonova.virt.libvirt import driver
+
+
+@pytest.fixture
+def made(conf, connection, tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "Connection", lambda *_: connection)
+    return driver.LibvirtDriver(conf, "host", tmp_path, Services(None, None))
+
+
+@pytest.mark.parametrize("begin", ["power_on", "hard reboot"])
+def test_a_guest_that_cannot_be_made_anew_stays(made, monkeypatch, begin):
+    destroyed = []
+    monkeypatch.setattr(made, "destroy", lambda *args, **_: destroyed.append(args))
+    monkeypatch.setattr(made, "_guest", lambda uuid: SimpleNamespace(exists=lambda: False))
+    flavor = guests.flavor(extra_specs={"hw:numa_nodes": "2"})
+    spec = guests.spec(instance=guests.instance(flavor=flavor))
+    with pytest.raises(exceptions.Invalid, match="NUMA nodes"):
+        made.power_on(None, spec) if begin == "power_on" else made.reboot(None, spec, hard=True)
+    assert destroyed == []
