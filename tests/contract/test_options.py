@@ -31,7 +31,7 @@ DECLARED = [
     pytest.param(module.GROUP or "DEFAULT", option, id=f"{module.GROUP or 'DEFAULT'}.{option.name}")
     for module in configuration.modules()
     if module.GROUP != "kilonova"
-    for option in [*module.OPTIONS, *getattr(module, "CLI_OPTIONS", ())]
+    for option in module.OPTIONS
     if (module.GROUP or "DEFAULT", option.name) not in ELSEWHERE
 ]
 

@@ -63,6 +63,14 @@ class Parts:
 
         return Cells(self.conf)
 
+    def reload(self) -> None:
+        """Look again at what is asked for once: how new the compute services are, and which cells there are."""
+        made = vars(self)
+        if "compute_cap" in made:
+            self.compute_cap.forget()
+        if "cells" in made and self.cells.has_api:
+            self.cells.refresh()
+
     def close(self) -> None:
         """Connections to the bus and to databases."""
         made = vars(self)

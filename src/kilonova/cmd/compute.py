@@ -8,7 +8,7 @@ from kilonova.cmd import assembly, process
 
 def main(argv: Sequence[str] | None = None) -> int:
     parts = assembly.Parts(process.configure("nova-compute", argv))
-    return process.run(parts.conf, assembly.computes(parts), [parts.close])
+    return process.run(parts.conf, assembly.computes(parts), [parts.close], [parts.reload])
 
 
 if __name__ == "__main__":

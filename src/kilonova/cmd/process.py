@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import warnings
@@ -12,7 +13,9 @@ from oslo_config import cfg
 
 from kilonova import conf as configuration
 from kilonova.base import log
+from kilonova.base.reload import Reload
 from kilonova.base.shutdown import Phase, Shutdown
+from kilonova.conf import unknown
 
 LOG = logging.getLogger(__name__)
 
@@ -29,19 +32,28 @@ def configure(prog: str, argv: Sequence[str] | None = None) -> cfg.ConfigOpts:
     """The configuration of a process, logging included."""
     conf = configuration.load(sys.argv[1:] if argv is None else argv, prog)
     log.setup(conf)
+    _tell(conf)
     # Libraries warn about their own future on every start; an operator can do nothing about it.
     warnings.simplefilter("ignore", DeprecationWarning)
     return conf
 
 
-def run(conf: cfg.ConfigOpts, services: Sequence[Service], closing: Sequence[Callable[[], object]] = ()) -> int:
+def run(
+    conf: cfg.ConfigOpts,
+    services: Sequence[Service],
+    closing: Sequence[Callable[[], object]] = (),
+    reloading: Sequence[Callable[[], object]] = (),
+) -> int:
     """Start the services in order, wait for SIGTERM or SIGINT, stop them in reverse order, then close.
 
+    SIGHUP meanwhile: the configuration is read again, then `reloading` is called.
     Together they have [DEFAULT] graceful_shutdown_timeout seconds to stop; a second signal ends the process at once.
     A service that fails to start ends the process, after those already started.
     """
     shutdown = Shutdown(conf.graceful_shutdown_timeout)
     shutdown.on_signals()
+    reload = Reload(conf, [functools.partial(_tell, conf), *reloading])
+    reload.start()
     started: list[Service] = []
     code = 0
     try:
@@ -58,5 +70,13 @@ def run(conf: cfg.ConfigOpts, services: Sequence[Service], closing: Sequence[Cal
         shutdown.on(Phase.DRAIN, type(service).__module__, lambda left, one=service: one.stop(left))  # type: ignore[misc]
     for close in closing:
         shutdown.on(Phase.CLOSE, getattr(close, "__qualname__", "close"), lambda left, one=close: one())  # type: ignore[misc]
+    reload.stop()
     shutdown.run()
     return code
+
+
+def _tell(conf: cfg.ConfigOpts) -> None:
+    """Into the log: what of the configuration nothing obeys; with debug, every value but the secret ones."""
+    unknown.warn(conf)
+    if LOG.isEnabledFor(logging.DEBUG):
+        conf.log_opt_values(LOG, logging.DEBUG)

@@ -33,7 +33,7 @@ class Whole:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parts = assembly.Parts(process.configure("kilonova serve", argv))
-    return process.run(parts.conf, [Whole(parts)], [parts.close])
+    return process.run(parts.conf, [Whole(parts)], [parts.close], [parts.reload])
 
 
 if __name__ == "__main__":

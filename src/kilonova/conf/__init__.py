@@ -1,11 +1,13 @@
 """Options, one file per group, declared with the code that obeys them.
 
 Each module of this package has `GROUP` (None is [DEFAULT]) and `OPTIONS`; several modules may name the same group.
+`unknown` looks for what is none of them.
 There is no global configuration: `new()` makes one and whoever needs it is given it.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 import pathlib
 import pkgutil
@@ -22,7 +24,7 @@ PROJECT = "nova"
 def modules() -> Iterator[ModuleType]:
     """All option modules, by name; a leading underscore marks what several of them share."""
     for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
-        if info.name.startswith("_"):
+        if info.name.startswith("_") or info.ispkg:
             continue
         yield importlib.import_module(f"{__name__}.{info.name}")
 
@@ -35,8 +37,6 @@ def new() -> cfg.ConfigOpts:
     log.register(conf)
     for module in modules():
         conf.register_opts(module.OPTIONS, group=module.GROUP)
-        if hasattr(module, "CLI_OPTIONS"):
-            conf.register_cli_opts(module.CLI_OPTIONS, group=module.GROUP)
     conf.set_default("host", socket.gethostname())
     conf.set_default("my_ip", _source_address())
     conf.set_default("pybasedir", str(pathlib.Path(__file__).resolve().parents[2]))
@@ -57,8 +57,8 @@ def load(argv: Sequence[str] = (), prog: str | None = None, conf: cfg.ConfigOpts
 
 
 def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
-    """All options for oslo-config-generator."""
-    return [(module.GROUP, module.OPTIONS) for module in modules()]
+    """All options of ours, copied: whoever lists them may change them. Also for oslo-config-generator."""
+    return [(module.GROUP, copy.deepcopy(module.OPTIONS)) for module in modules()]
 
 
 def _source_address() -> str:

@@ -84,6 +84,18 @@ OPTIONS: list[cfg.Opt] = [
         default=0,
         help="Seconds since the deletion before something is done about such a guest.",
     ),
+    cfg.IntOpt(
+        "instance_delete_interval",
+        default=300,
+        help="Seconds between two searches for deleted servers whose files are still on the host; "
+        "0 stands for 60, less than 0 never searches.",
+    ),
+    cfg.IntOpt(
+        "maximum_instance_delete_attempts",
+        default=5,
+        min=1,
+        help="How often such files are tried to be removed.",
+    ),
     cfg.BoolOpt(
         "resume_guests_state_on_host_boot",
         default=False,

@@ -1,0 +1,84 @@
+"""SIGHUP to services that run: what may change does, of the rest they say so, and they go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.cmd.cloud import Cloud
+
+PATIENCE = 90.0
+
+
+class Running:
+    """A service in a process of its own; its log is read while it runs."""
+
+    def __init__(self, module: str, folder: Path, cloud: Cloud) -> None:
+        self.file, self.log = folder / "service.conf", folder / "service.log"
+        self.base = (
+            f"{cloud.conf.read_text()}[DEFAULT]\ntransport_url = fake://\nlog_file = {self.log}\nhost = here\n"
+            f"state_path = {folder}\nosapi_compute_listen = 127.0.0.1\nosapi_compute_listen_port = 0\n"
+            "metadata_listen = 127.0.0.1\nmetadata_listen_port = 0\n[api]\nauth_strategy = noauth2\n"
+        )
+        self.write()
+        words = [sys.executable, "-m", module, "--config-file", str(self.file)]
+        self.process = subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL)
+        self.wait_for("ready")
+
+    def write(self, more: str = "") -> None:
+        self.file.write_text(self.base + more)
+
+    def hang_up(self) -> None:
+        self.process.send_signal(signal.SIGHUP)
+
+    def said(self, text: str) -> list[str]:
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [line for line in lines if text in line]
+
+    def wait_for(self, text: str, times: int = 1) -> None:
+        end = time.monotonic() + PATIENCE
+        while len(self.said(text)) < times:
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, f"{text!r} is not in: {self.log.read_text()}"
+            time.sleep(0.05)
+
+    def end(self) -> int:
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture(params=["conductor", "api"])
+def service(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Iterator[Running]:
+    cloud.create_cell()
+    made = Running(f"kilonova.cmd.{request.param}", tmp_path, cloud)
+    yield made
+    if made.process.poll() is None:
+        made.process.kill()
+        made.process.wait()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of this kind are POSIX's")
+def test_service_that_is_told_of_new_files(service: Running) -> None:
+    assert not service.said(" DEBUG ")  # as every line with values is
+    service.write("[DEFAULT]\ndebug = true\nreport_interval = 7\nreport_intervall = 7\n")
+    service.hang_up()
+    service.wait_for("configuration read again; changed: DEFAULT.debug")
+    service.wait_for("DEFAULT.report_intervall (service.conf) is no option; did you mean DEFAULT.report_interval?")
+    assert service.said("immutable option DEFAULT.report_interval")
+    service.wait_for("report_interval                = 10")
+    assert not service.said("u:secret")
+
+    service.write("[DEFAULT\n")
+    service.hang_up()
+    service.wait_for("the configuration cannot be read; it stays as it is")
+
+    service.write()
+    service.hang_up()
+    service.wait_for("configuration read again", times=2)
+    assert service.end() == 0
