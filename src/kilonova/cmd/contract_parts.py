@@ -73,6 +73,7 @@ DUTIES = (
         "_cleanup_running_deleted_instances", "unknown_guests", "running_deleted_instance_poll_interval", at_start=True
     ),
     Duty("_heal_instance_info_cache", "network_info", "heal_instance_info_cache_interval", zero_is_never=True),
+    Duty("_run_pending_deletes", "leftover_files", "instance_delete_interval"),
     Duty("_sync_power_states", "power_sync", "sync_power_state_interval", at_start=True),
     Duty("_sync_scheduler_instance_info", "scheduler_sync", "scheduler_instance_sync_interval"),
     Duty("update_available_resource", "resources", "update_resources_interval"),

@@ -171,6 +171,8 @@ def _conditions(ctxt: Any, filters: dict[str, Any]) -> list[sa.ColumnElement[boo
     for name, value in filters.items():
         if name not in EQUAL:
             raise exceptions.Invalid(f"a filter by {name} is not served here")
+        if isinstance(value, bool):
+            value = int(value)  # Nova's truth values are numbers here, which PostgreSQL compares with numbers only
         several = isinstance(value, list | tuple | set | frozenset)
         found.append(TABLE.c[name].in_(list(value)) if several else TABLE.c[name] == value)
     return found

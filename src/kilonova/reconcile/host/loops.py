@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kilonova.reconcile.host.host import Host
 from kilonova.reconcile.host.interrupted import Interrupted
+from kilonova.reconcile.host.leftover_files import LeftoverFiles
 from kilonova.reconcile.host.missing_guests import MissingGuests
 from kilonova.reconcile.host.network_info import NetworkInfo
 from kilonova.reconcile.host.overdue_builds import OverdueBuilds
@@ -54,6 +55,7 @@ def make(host: Host) -> Sequence[HostLoop]:
         PowerSync(host),
         NetworkInfo(host),
         Patient(UnknownGuests(host), _at_least(conf.running_deleted_instance_poll_interval, usual), grace, dry_run),
+        Patient(LeftoverFiles(host), conf.instance_delete_interval, grace, dry_run),
         Patient(MissingGuests(host), usual, grace, dry_run),
         Patient(Interrupted(host), usual, grace, dry_run),
         Patient(OverdueBuilds(host), overdue, 0.0, dry_run),
