@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from kilonova.conductor import records
+from kilonova.conductor import records, refusal
 from kilonova.conductor.building import elsewhere, watching
 from kilonova.conductor.failures import describe
 from kilonova.conductor.frames import pack
 from kilonova.conductor.world import World
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
+from kilonova.contract.rpc import compute_task as table
 from kilonova.flow import offers
 from kilonova.flow.dispatcher import Dispatcher
 from kilonova.flow.seal import Seal
@@ -29,6 +30,16 @@ class ComputeTasks:
         self.world = world
         self.dispatcher = dispatcher
         self.seal = seal
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Methods of the contract that are not built."""
+        if name not in table.API.served_by_name:
+            raise AttributeError(name)
+
+        def refused(ctxt: RequestContext, **args: Any) -> None:
+            refusal.refuse(self.world, name, ctxt, args)
+
+        return refused
 
     def schedule_and_build_instances(
         self,
