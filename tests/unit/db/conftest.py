@@ -22,6 +22,15 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def copied(templates: Path, to: Path) -> tuple[Database, Database]:
+    """An API database and a cell's of one's own in a folder."""
+    found = []
+    for name in ("api", "cell"):
+        shutil.copy(templates / f"{name}.db", to / f"{name}.db")
+        found.append(Database(f"sqlite:///{to}/{name}.db"))
+    return found[0], found[1]
+
+
 def _copy(templates: Path, name: str, to: Path) -> Iterator[Database]:
     shutil.copy(templates / f"{name}.db", to / f"{name}.db")
     database = Database(f"sqlite:///{to}/{name}.db", db_retry_interval=0.01)
