@@ -9,6 +9,7 @@ import pathlib
 import pytest
 
 from kilonova import conf as configuration
+from kilonova.conf import unknown
 
 CONTRACT = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "config.json"
 if not CONTRACT.exists():
@@ -59,3 +60,85 @@ def test_option(group, option):
     assert bool(option.mutable) <= bool(facts.get("mutable"))
     wanted = {(each["group"], each["name"]) for each in facts.get("deprecated_names") or ()}
     assert old_names(option) == wanted
+
+
+REGISTERED_BY_PARSING = {"config-file", "config-dir", "config_source", "shell_completion", "log_options"}
+
+
+def written(value):
+    """A default as it would stand in a file."""
+    if isinstance(value, dict):
+        return ",".join(f"{key}:{each}" for key, each in value.items())
+    if isinstance(value, list):
+        return ",".join(str(each) for each in value)
+    return str(value)
+
+
+def file_with(folder, lines):
+    """A configuration file of (group, name, value)."""
+    text = {}
+    for group, name, value in lines:
+        text.setdefault(group, []).append(f"{name} = {value}")
+    path = folder / "nova.conf"
+    path.write_text("".join(f"[{group}]\n" + "\n".join(each) + "\n" for group, each in text.items()))
+    return path
+
+
+def read_all(conf):
+    """Every option of ours is read, which parses its value."""
+    return {
+        (module.GROUP or "DEFAULT", option.name): (conf[module.GROUP] if module.GROUP else conf)[option.dest]
+        for module in configuration.modules()
+        for option in module.OPTIONS
+    }
+
+
+def test_file_with_every_option_of_nova_at_its_default_loads(tmp_path):
+    lines = [
+        (group, name, written(facts["default"]))
+        for (group, name), facts in FACTS.items()
+        if facts.get("default") is not None and name not in REGISTERED_BY_PARSING
+    ]
+    assert len(lines) > 500
+    loaded = configuration.load(["--config-file", str(file_with(tmp_path, lines))])
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    plain = read_all(configuration.load(["--config-file", str(file_with(bare, []))]))
+    values = read_all(loaded)
+    differing = {key for key in plain if values[key] != plain[key]} - {
+        key for key in plain if FACTS.get(key, {}).get("default_computed")
+    }
+    assert not differing
+    told = unknown.find(loaded)
+    assert [each for each in told if not each.novas] == []
+    assert {(each.group, each.name) for each in told}.isdisjoint(plain)
+
+
+FORMER = [
+    pytest.param(group, option, former, id=f"{former.group or group}.{former.name or option.name}")
+    for group, option in (param.values for param in DECLARED)
+    for former in option.deprecated_opts
+    if option.dest != "auth_type"
+]
+
+
+@pytest.mark.parametrize(("group", "option", "former"), FORMER)
+def test_former_names_load(tmp_path, group, option, former):
+    value = {"Boolean": "false" if option.default else "true"}.get(type(option.type).__name__, "7")
+    lines = [(former.group or group, former.name or option.name, value)]
+    loaded = configuration.load(["--config-file", str(file_with(tmp_path, lines))])
+    assert (loaded if group == "DEFAULT" else loaded[group])[option.dest] == option.type(value)
+    assert unknown.find(loaded) == []
+
+
+def test_list_of_novas_options_is_the_contracts():
+    wanted = {}
+    for (group, name), facts in FACTS.items():
+        if group.startswith("oslo_") or name in REGISTERED_BY_PARSING - {"log_options"}:
+            continue
+        of_group = wanted.setdefault(group, set())
+        of_group.add(facts["dest"])
+        for former in facts.get("deprecated_names") or ():
+            former_name = (former["name"] or facts["dest"]).replace("-", "_")
+            wanted.setdefault(former["group"] or group, set()).add(former_name)
+    assert unknown.listed(unknown.NOVA) == {group: frozenset(names) for group, names in wanted.items()}

@@ -57,8 +57,18 @@ def load(argv: Sequence[str] = (), prog: str | None = None, conf: cfg.ConfigOpts
 
 
 def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
-    """All options of ours, copied: whoever lists them may change them. Also for oslo-config-generator."""
-    return [(module.GROUP, copy.deepcopy(module.OPTIONS)) for module in modules()]
+    """All options, copied, since whoever lists them may change them. The entry point of oslo-config-generator.
+
+    Those of the usual authentication plug-ins are among them, which are registered when a plug-in is loaded.
+    """
+    from kilonova.conf import _keystoneauth
+
+    listed: list[tuple[str | None, list[cfg.Opt]]] = []
+    for module in modules():
+        listed.append((module.GROUP, copy.deepcopy(module.OPTIONS)))
+        if any(option.dest == "auth_type" for option in module.OPTIONS):
+            listed.append((module.GROUP, _keystoneauth.credentials()))
+    return listed
 
 
 def _source_address() -> str:

@@ -19,6 +19,15 @@ def auth() -> list[cfg.Opt]:
     return list(loading.get_auth_common_conf_options())
 
 
+def credentials() -> list[cfg.Opt]:
+    """What the plug-ins with passwords read, for lists: each registers its options in a group when it is loaded."""
+    found: dict[str, cfg.Opt] = {}
+    for plugin in ("v3password", "v2password", "password"):
+        for option in loading.get_auth_plugin_conf_options(plugin):
+            found.setdefault(option.dest, option)
+    return list(found.values())
+
+
 def adapter(service_type: str, *left_out: str) -> list[cfg.Opt]:
     """Where the endpoint is found, and what is tried again; versions are known to the code, not to the operator.
 

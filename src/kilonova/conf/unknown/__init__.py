@@ -68,16 +68,16 @@ def find(conf: cfg.ConfigOpts) -> list[Unknown]:
     obeyed = _obeyed(conf)
     found = []
     for file, group, name in _written(conf):
-        if name in obeyed.get(group, ()) or not {name, ANY}.isdisjoint(_listed(LIBRARIES).get(group, ())):
+        if name in obeyed.get(group, ()) or not {name, ANY}.isdisjoint(listed(LIBRARIES).get(group, ())):
             continue
-        novas = name in _listed(NOVA).get(group, ()) or group.startswith(NOVAS_PREFIXES)
+        novas = name in listed(NOVA).get(group, ()) or group.startswith(NOVAS_PREFIXES)
         nearest = None if novas else _nearest(group, name, obeyed)
         found.append(Unknown(group, name, file, novas, nearest))
     return found
 
 
 @functools.cache
-def _listed(file: str) -> Names:
+def listed(file: str) -> Names:
     """The names of one of our lists."""
     text = (importlib.resources.files(__name__) / file).read_text()
     names: dict[str, set[str]] = {}
@@ -137,7 +137,7 @@ def _credentials(auth_type: str | None) -> Iterable[cfg.Opt]:
 
 def _nearest(group: str, name: str, obeyed: Names) -> str | None:
     """The known option that was probably meant: in the same group, of the same name elsewhere, in a group like it."""
-    novas = _listed(NOVA)
+    novas = listed(NOVA)
     known = {g: obeyed.get(g, frozenset()) | novas.get(g, frozenset()) for g in {*obeyed, *novas}}
     if close := difflib.get_close_matches(name, known.get(group, ()), n=1, cutoff=0.75):
         return f"{group}.{close[0]}"
