@@ -280,7 +280,8 @@ def files(folder: Path) -> dict[str, tuple[str, int, int]]:
 def layout(host: Hypervisor, server: str) -> dict[str, Any]:
     """How a guest lies on the host and what its domain says, without what is its own: numbers, addresses, times."""
     folder = host.folder(server)
-    formats = json.loads((folder / "disk.info").read_text())
+    # The peer notes the config drive's format only when it opens it again.
+    formats = without(json.loads((folder / "disk.info").read_text()), str(folder / "disk.config"))
     return {
         "files": {name: (mode, owner) for name, (mode, owner, _) in files(folder).items()},
         "formats": {Path(path).name: format for path, format in formats.items()},
