@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
-from kilonova.compute import external
+from kilonova.compute import external, refusal
 from kilonova.compute.agent import Agent
 from kilonova.compute.operations import OPERATIONS
-from kilonova.compute.runner import Operation, Runner, Work
-from kilonova.contract import exceptions, objects
+from kilonova.compute.runner import Runner
+from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.rpc import compute as table
-
-LOG = logging.getLogger(__name__)
 
 SERVED = frozenset(served.name for served in table.API.served)
 
@@ -72,29 +69,12 @@ class Handlers:
             raise AttributeError(name)
 
         def refuse(ctxt: RequestContext, **args: Any) -> None:
-            self._refuse(name, ctxt, args)
+            refusal.refuse(self._runner, name, ctxt, args)
 
         return refuse
 
     def _queue(self, method: str, ctxt: RequestContext, instance: objects.Instance, args: dict[str, Any]) -> Any:
         return self._runner.accept(OPERATIONS[method], ctxt, instance, {"instance": instance, **args})
-
-    def _refuse(self, method: str, ctxt: RequestContext, args: dict[str, Any]) -> None:
-        """Raises NotSupported; an instance also gets a fault and its task state back, as most callers do not wait."""
-        LOG.error("%s was asked for, which this service does not have", method)
-        instance = args.get("instance")
-        if isinstance(instance, objects.Instance):
-            operation = Operation(method, event=f"compute_{method}", perform=_unsupported)
-            self._runner.accept(operation, ctxt, instance, {"instance": instance}).result()
-        raise unsupported(method)
-
-
-def unsupported(method: str) -> exceptions.NotSupported:
-    return exceptions.NotSupported(f"This compute service does not support {method}.")
-
-
-def _unsupported(work: Work) -> str:
-    raise unsupported(work.entry.key.method)
 
 
 def tail(log: bytes, lines: int | str | None) -> bytes:
