@@ -29,4 +29,26 @@ OPTIONS: list[cfg.Opt] = [
         default=True,
         help="List servers without those of cells that do not answer (true), or fail the list with 500 (false).",
     ),
+    cfg.BoolOpt(
+        "instance_list_per_project_cells",
+        default=False,
+        help="Whether a list that is not an administrator's asks only the cells in which the project has servers. "
+        "That saves questions where there are many cells and projects are in few of them.",
+    ),
+    cfg.StrOpt(
+        "instance_list_cells_batch_strategy",
+        default="distributed",
+        choices=[
+            ("distributed", "The page's length divided among the cells, and a tenth more."),
+            ("fixed", "As many as instance_list_cells_batch_fixed_size says."),
+        ],
+        help="How many servers a list asks of each cell at a time; a cell whose servers are all on the page is asked "
+        "for more. One cell alone is asked for the whole page.",
+    ),
+    cfg.IntOpt(
+        "instance_list_cells_batch_fixed_size",
+        default=100,
+        min=100,
+        help="Servers that a list asks of each cell at a time where the strategy is `fixed`.",
+    ),
 ]

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
 
+from kilonova.api.servers import listing
 from kilonova.base import ids
 from kilonova.db.api import aggregates, build_requests, instance_groups, request_specs
 from kilonova.db.cell import instances
@@ -125,8 +126,8 @@ def test_deleted_servers_are_for_administrators(world: Any) -> None:
     assert names(world.get("/servers")) == []
     assert world.get(f"/servers/{uuid}").status_code == 404
     assert names(world.get("/servers?deleted=true", user="admin")) == ["gone"]
-    shown = world.get("/servers/detail?deleted=true", user="admin").json["servers"][0]
-    assert shown["status"] == "DELETED"
+    shown = world.get("/servers/detail?deleted=true", user="admin", version="2.16").json["servers"][0]
+    assert (shown["status"], shown["host_status"]) == ("DELETED", "")
     assert names(world.get("/servers?changes-since=2026-01-01T00:00:00Z")) == ["gone"]
 
 
@@ -155,6 +156,32 @@ def test_an_administrator_sees_where_a_server_is(world: Any) -> None:
     assert plain["OS-EXT-SRV-ATTR:hostname"] == "one"
     listed = world.get("/servers/detail", version="2.100", user="admin").json["servers"][0]
     assert listed == {key: value for key, value in shown.items() if key != "server_groups"}
+
+
+def test_the_hint_of_a_group_is_shown_while_there_is_the_group(world: Any) -> None:
+    with world.cells.api.write() as tx:
+        owner = {"project_id": seeds.PROJECT, "user_id": "joe"}
+        kept, ended = (instance_groups.instance_group_create(tx, {"name": n, **owner}, "affinity") for n in "ab")
+    hints = {seeds.server(world): group["uuid"] for group in (kept, ended)}
+    with world.cells.api.write() as tx:
+        for server, group in hints.items():
+            spec = {"scheduler_hints": {"group": [group], "other": ["x"]}}
+            data = json.dumps({"nova_object.data": spec})
+            request_specs.request_spec_create(tx, {"instance_uuid": server, "spec": data})
+        instance_groups.instance_group_delete(tx, ended["uuid"])
+    shown = {s: world.get(f"/servers/{s}", version="2.100").json["server"]["scheduler_hints"] for s in hints}
+    assert list(shown.values()) == [{"group": [kept["uuid"]], "other": ["x"]}, {"other": ["x"]}]
+
+
+def test_a_security_group_is_shown_once_for_each_port(world: Any) -> None:
+    group = world.cloud.neutron.security_group("web", project=seeds.PROJECT)
+    network = world.cloud.neutron.network(project=seeds.PROJECT)
+    ports = [world.cloud.neutron.port(network, project=seeds.PROJECT) for _ in range(2)]
+    for port in ports:
+        world.cloud.neutron.ports[port]["security_groups"] = [group]
+    vifs = [{"id": port, "address": "fa:16:3e:00:00:01", "network": {"label": "n", "subnets": []}} for port in ports]
+    uuid = seeds.server(world, network_info=json.dumps(vifs))
+    assert world.get(f"/servers/{uuid}").json["server"]["security_groups"] == [{"name": "web"}] * 2
 
 
 def test_security_groups_are_asked_for_once_in_a_while(world: Any) -> None:
@@ -191,6 +218,42 @@ def test_the_number_of_statements_does_not_grow_with_the_page(world: Any) -> Non
     for _ in range(20):
         seeds.server(world, network_info=seeds.VIF % "private")
     assert statements() == few
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_cells_are_asked_for_parts_of_a_page(world: Any, monkeypatch: pytest.MonkeyPatch, direction: str) -> None:
+    """Whatever cells the page's servers are in: first all in c1, then in turns, then all in c2."""
+    monkeypatch.setattr(listing, "_batch", lambda *_: 2)
+    cells = ["c1"] * 7 + ["c2", "c1", "cell0"] * 2 + ["c2"] * 7
+    for number, cell in enumerate(cells):
+        seeds.server(world, cell, display_name=f"s{number:02}")
+    every = [f"s{number:02}" for number in range(len(cells))]
+    every = every if direction == "asc" else every[::-1]
+    query = f"/servers?sort_key=display_name&sort_dir={direction}"
+    assert names(world.get(query)) == every
+    for limit in (1, 3, 7, 8, 13):
+        page = world.get(f"{query}&limit={limit}")
+        assert names(page) == every[:limit]
+        last = page.json["servers"][-1]["id"]
+        assert names(world.get(f"{query}&limit={limit}&marker={last}")) == every[limit : 2 * limit]
+
+
+def test_only_the_cells_of_a_project_are_asked(world: Any) -> None:
+    seeds.server(world, "c1", display_name="mine")
+    seeds.server(world, "c2", display_name="theirs", project_id="another")
+    seen: list[str] = []
+    for name in ("c1", "c2"):
+        engine = world.cell(name).database.engine
+        sa.event.listen(engine, "before_cursor_execute", lambda *_, cell=name: seen.append(cell))
+    assert names(world.get("/servers")) == ["mine"]
+    assert set(seen) == {"c1", "c2"}
+    world.conf.set_override("instance_list_per_project_cells", True, group="api")
+    seen.clear()
+    assert names(world.get("/servers")) == ["mine"]
+    assert set(seen) == {"c1"}
+    seen.clear()
+    assert len(world.get("/servers?all_tenants=1", user="admin").json["servers"]) == 2
+    assert set(seen) == {"c1", "c2"}
 
 
 @pytest.fixture

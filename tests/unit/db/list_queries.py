@@ -155,6 +155,9 @@ API: dict[str, Query | list[Query]] = {
         lambda tx, much: build_requests.build_request_instances(tx, uuids(much))
     ),
     "api.cell_mappings.cell_mapping_list": _everything(lambda tx: cell_mappings.cell_mapping_list(tx)),
+    "api.cell_mappings.cell_mapping_uuids_of_project": _q(
+        lambda tx, much: cell_mappings.cell_mapping_uuids_of_project(tx, project(1))
+    ),
     "api.flavors.flavor_list": [
         _q(lambda tx, much: flavors.flavor_list(tx, is_public=True, project_id=project(1), limit=much)),
         _q(lambda tx, much: flavors.flavor_list(tx, limit=much, marker=uuid(1))),
@@ -167,6 +170,9 @@ API: dict[str, Query | list[Query]] = {
     ],
     "api.instance_groups.instance_group_uuids_by_member": _q(
         lambda tx, much: instance_groups.instance_group_uuids_by_member(tx, uuids(much))
+    ),
+    "api.instance_groups.instance_group_uuids_there": _q(
+        lambda tx, much: instance_groups.instance_group_uuids_there(tx, uuids(much))
     ),
     "api.instance_groups.instance_group_list": [
         _q(lambda tx, much: instance_groups.instance_group_list(tx, limit=much), no_index=GROUPS),
@@ -314,7 +320,8 @@ CELL: dict[str, Query | list[Query]] = {
     "cell.instances.instance_usage": _q(lambda tx, much: instances.instance_usage(tx, project(1), project(1))),
     "cell.instances.instances_among": _q(lambda tx, much: instances.instances_among(tx, uuids(much))),
     "cell.instances.instance_uuids_without_system_metadata": _q(
-        lambda tx, much: instances.instance_uuids_without_system_metadata(tx, "k", much), whole="instances"
+        lambda tx, much: instances.instance_uuids_without_system_metadata(tx, "k", much),
+        whole="instances instance_system_metadata",
     ),
     "cell.instances.instance_flavors": [
         _q(lambda tx, much: instances.instance_flavors(tx, limit=much, after=50), whole="instances instance_extra"),

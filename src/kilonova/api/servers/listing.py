@@ -1,30 +1,30 @@
 """Pages of servers from all cells.
 
-Build requests come first, then the cells' servers merged by their sort keys. Each cell is asked once for a page and
-once for the parts of those of its servers that made it into the merged one.
+Build requests come first, then the cells' servers merged by their sort keys (merging.py). Each cell is asked for a part
+of the page at a time, and once for what hangs on those of its servers that made it into the page.
 """
 
 from __future__ import annotations
 
 import functools
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kilonova.api.paging import Page
-from kilonova.api.servers import find, reading
+from kilonova.api.servers import find, merging, reading
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
-from kilonova.db.api import build_requests, instance_mappings
+from kilonova.db.api import build_requests, cell_mappings, instance_mappings
 from kilonova.db.cell import instance_filters, instance_parts, instances
 from kilonova.db.cells import Cell, CellDown
 from kilonova.db.outcomes import InvalidFilterError, InvalidSortKeyError
 from kilonova.wire.http.call import Call
 from kilonova.wire.http.faults import bad_request
 
-Record = dict[str, Any]
-Sort = Sequence[tuple[str, str]]
+Record = merging.Record
+Sort = merging.Sort
+_SMALLEST_BATCH: Final = 100
 _EXACT: Final = frozenset(
     {"project_id", "user_id", "image_ref", "vm_state", "instance_type_id", "uuid", "task_state", "host", "locked"}
 )
@@ -77,7 +77,7 @@ def _requested(call: Call[Services], query: Query, marker: str | None) -> tuple[
     if filters.get("ip") or filters.get("ip6") or filters.get("deleted"):
         return [], marker
     rows = call.services.cells.api.query(build_requests.build_request_list, project_id=filters.get("project_id"))
-    found = sorted_records([find.of_build_request(row) for row in rows], query.sort)
+    found = merging.sorted_records([find.of_build_request(row) for row in rows], query.sort)
     if marker is not None:
         position = next((i for i, record in enumerate(found) if record["uuid"] == marker), None)
         if position is None:
@@ -118,59 +118,42 @@ _TAG_TESTS: Final = {
 
 
 def _from_cells(call: Call[Services], query: Query, limit: int, marker: str | None) -> Listed:
-    cells = call.services.cells
+    cells = _asked(call)
     start = None if marker is None else _marker(call, marker, query.sort)
 
-    def page(cell: Cell) -> list[Record]:
+    def page(cell: Cell, after: Mapping[str, Any] | None, length: int) -> list[Record]:
         with cell.database.read() as tx:
-            return instances.instance_list(tx, query.filters, query.sort, limit, start, columns=query.columns)
+            return instances.instance_list(tx, query.filters, query.sort, length, after, columns=query.columns)
 
+    merger = merging.Merger(query.sort, limit, _batch(call, limit, len(cells)), start)
     try:
-        answers = cells.scatter(page)
+        while wanted := merger.wanted(cells):
+            merger.add(call.services.cells.scatter(functools.partial(merger.ask, page), wanted))
     except (InvalidFilterError, InvalidSortKeyError) as error:
         raise bad_request(str(error)) from None
-    pages = {uuid: rows for uuid, rows in answers.items() if not isinstance(rows, CellDown)}
-    down = [uuid for uuid, rows in answers.items() if isinstance(rows, CellDown)]
-    if down and not call.services.conf.api.list_records_by_skipping_down_cells:
-        raise exceptions.NovaException(f"{len(down)} cells do not answer, so servers cannot be listed.")
-    merged = merge(pages, query.sort, limit)
-    _attach(call, merged, query.parts)
-    return Listed([record for _, record in merged], down)
+    if merger.down and not call.services.conf.api.list_records_by_skipping_down_cells:
+        raise exceptions.NovaException(f"{len(merger.down)} cells do not answer, so servers cannot be listed.")
+    _attach(call, merger.merged, query.parts)
+    return Listed([record for _, record in merger.merged], merger.down)
 
 
-def merge(pages: Mapping[str, list[Record]], sort: Sort, limit: int) -> list[tuple[str, Record]]:
-    """The first ``limit`` records of all cells with the uuid of their cell; a server that two cells have, once."""
-    streams = [[(uuid, record) for record in rows] for uuid, rows in pages.items()]
-    order = _order(sort)
-    seen: set[str] = set()
-    merged: list[tuple[str, Record]] = []
-    for uuid, record in heapq.merge(*streams, key=lambda entry: order(entry[1])):
-        if record["uuid"] in seen:
-            continue
-        seen.add(record["uuid"])
-        merged.append((uuid, record))
-        if len(merged) == limit:
-            break
-    return merged
+def _asked(call: Call[Services]) -> list[Cell]:
+    """The cells in which there may be servers of the caller."""
+    cells = call.services.cells
+    if call.context.is_admin or not call.services.conf.api.instance_list_per_project_cells:
+        return cells.all()
+    own = cells.api.query(cell_mappings.cell_mapping_uuids_of_project, call.context.project_id)
+    return [cell for cell in cells.all() if cell.uuid in own]
 
 
-def sorted_records(records: Iterable[Record], sort: Sort) -> list[Record]:
-    return sorted(records, key=_order(sort))
-
-
-def _order(sort: Sort) -> Any:
-    """A sort key over several columns with directions; None is smallest, as in the databases."""
-
-    def compare(left: Record, right: Record) -> int:
-        for name, direction in sort:
-            a, b = left.get(name), right.get(name)
-            if a == b:
-                continue
-            smaller = a is None or (b is not None and a < b)
-            return -1 if smaller == (direction == "asc") else 1
-        return 0
-
-    return functools.cmp_to_key(compare)
+def _batch(call: Call[Services], limit: int, cells: int) -> int:
+    """How many servers to ask of each cell at a time."""
+    if cells <= 1:
+        return limit
+    conf = call.services.conf.api
+    fixed = conf.instance_list_cells_batch_strategy == "fixed"
+    size = conf.instance_list_cells_batch_fixed_size if fixed else int(limit / cells * 1.1)
+    return max(min(size, limit), _SMALLEST_BATCH)
 
 
 def _marker(call: Call[Services], uuid: str, sort: Sort) -> Mapping[str, Any]:

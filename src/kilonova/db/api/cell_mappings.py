@@ -23,6 +23,17 @@ def cell_mapping_list(tx: Tx, *, disabled: bool | None = None) -> list[Row]:
     return query.rows(tx, statement)
 
 
+def cell_mapping_uuids_of_project(tx: Tx, project_id: str) -> set[str]:
+    """The cells in which a project has instances."""
+    statement = (
+        sa.select(CELL_MAPPINGS.c.uuid)
+        .distinct()
+        .join_from(INSTANCE_MAPPINGS, CELL_MAPPINGS, INSTANCE_MAPPINGS.c.cell_id == CELL_MAPPINGS.c.id)
+        .where(INSTANCE_MAPPINGS.c.project_id == project_id)
+    )
+    return set(query.values(tx, statement))
+
+
 def cell_mapping_get(tx: Tx, uuid: str) -> Row | None:
     return query.row(tx, sa.select(CELL_MAPPINGS).where(CELL_MAPPINGS.c.uuid == uuid))
 
