@@ -146,6 +146,7 @@ class Dispatcher:
         self._short: set[str] = set()
         """Databases that may have due flows for which no worker was free."""
         self._scanners: dict[str, threading.Thread] = {}
+        self._followed: dict[str, FlowStore] = {}
         self._keepers: list[threading.Thread] = []
         self._stopped = threading.Event()
 
@@ -205,22 +206,24 @@ class Dispatcher:
         return True
 
     def _follow_stores(self) -> None:
-        """Gives every database its thread; new cells are noticed by and by."""
+        """Gives every database its thread; new cells, and new addresses of known ones, are noticed by and by."""
         while not self.engine.stopping.is_set():
             try:
-                for store in self._stores():
-                    if store.name not in self._scanners:
-                        self._scanners[store.name] = _thread(functools.partial(self._scan, store), f"flow-{store.name}")
+                self._followed = {store.name: store for store in self._stores()}
+                for name in self._followed:
+                    if name not in self._scanners or not self._scanners[name].is_alive():
+                        self._scanners[name] = _thread(functools.partial(self._scan, name), f"flow-{name}")
             except Exception:
                 LOG.exception("the list of cells could not be read")
             self._stopped.wait(_REFRESH if self._scanners else self._poll)
 
-    def _scan(self, store: FlowStore) -> None:
-        signal = self._signal(store.name)
-        while not self.engine.stopping.is_set():
+    def _scan(self, name: str) -> None:
+        signal = self._signal(name)
+        while not self.engine.stopping.is_set() and (store := self._followed.get(name)) is not None:
             seen = signal.count
             if not self._scan_once(store):
                 signal.wait(seen, self._poll)
+        self._short.discard(name)
 
     def _scan_once(self, store: FlowStore) -> int:
         """Lease due flows for free workers; a database that does not answer keeps a part of them only."""

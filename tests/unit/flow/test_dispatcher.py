@@ -13,6 +13,7 @@ import pytest
 from kilonova.db.engine import Database
 from kilonova.db.flow_tables import METADATA
 from kilonova.db.flows import FlowTable
+from kilonova.flow import dispatcher as dispatcher_module
 from kilonova.flow.dispatcher import Dispatcher, Leases, Signal
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow, flow, rest, step
@@ -190,6 +191,32 @@ class Counting(FlowTable):
     def take_due(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         self.looks += 1
         return super().take_due(*args, **kwargs)
+
+
+def test_a_cell_that_moved_to_another_database_is_followed_and_one_that_is_gone_is_left(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher_module, "_REFRESH", 0.02)
+    old, new = (Counting(_database(tmp_path / f"{name}.db"), "cell") for name in ("old", "new"))
+    listed: list[FlowTable] = [old]
+    plan = flow("op", step(lambda run: None))
+    dispatcher = Dispatcher(Engine({"op": plan}, None, SEAL, "me"), lambda: listed, poll=0.02)
+    dispatcher.start()
+    until(lambda: old.looks > 0)
+    listed[:] = [new]
+    until(lambda: new.looks > 1)
+    before = old.looks
+    there = NewFlow("op", "s", {})
+    new.offer(there)
+    until(lambda: new.get(there.id).state is State.DONE)
+    assert old.looks == before
+    listed.clear()
+    until(lambda: not dispatcher._scanners["cell"].is_alive())
+    listed[:] = [new]
+    again = NewFlow("op", "t", {})
+    new.offer(again)
+    until(lambda: new.get(again.id).state is State.DONE)
+    dispatcher.stop(5)
 
 
 def test_an_end_makes_only_its_own_database_look(table: FlowTable, tmp_path: pathlib.Path) -> None:

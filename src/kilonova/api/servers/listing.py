@@ -140,9 +140,10 @@ def _from_cells(call: Call[Services], query: Query, limit: int, marker: str | No
 def _asked(call: Call[Services]) -> list[Cell]:
     """The cells in which there may be servers of the caller."""
     cells = call.services.cells
-    if call.context.is_admin or not call.services.conf.api.instance_list_per_project_cells:
+    project = call.context.project_id
+    if call.context.is_admin or project is None or not call.services.conf.api.instance_list_per_project_cells:
         return cells.all()
-    own = cells.api.query(cell_mappings.cell_mapping_uuids_of_project, call.context.project_id)
+    own = cells.api.query(cell_mappings.cell_mapping_uuids_of_project, project)
     return [cell for cell in cells.all() if cell.uuid in own]
 
 
