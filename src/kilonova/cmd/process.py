@@ -19,6 +19,9 @@ from kilonova.conf import unknown
 
 LOG = logging.getLogger(__name__)
 
+CLOSING_SECONDS = 10
+"""What running work leaves of graceful_shutdown_timeout at least."""
+
 
 class Service(Protocol):
     """A part of a process. `stop` gives running work up to `timeout` seconds to end."""
@@ -47,7 +50,8 @@ def run(
     """Start the services in order, wait for SIGTERM or SIGINT, stop them in reverse order, then close.
 
     SIGHUP meanwhile: the configuration is read again, then `reloading` is called.
-    Together they have [DEFAULT] graceful_shutdown_timeout seconds to stop; a second signal ends the process at once.
+    Together they have [DEFAULT] graceful_shutdown_timeout seconds to stop, manager_shutdown_timeout of them for running
+    work; a second signal ends the process at once.
     A service that fails to start ends the process, after those already started.
     """
     shutdown = Shutdown(conf.graceful_shutdown_timeout)
@@ -67,12 +71,19 @@ def run(
         LOG.info("ready")
         shutdown.wait()
     for service in reversed(started):
-        shutdown.on(Phase.DRAIN, type(service).__module__, lambda left, one=service: one.stop(left))  # type: ignore[misc]
+        shutdown.on(Phase.DRAIN, type(service).__module__, functools.partial(_stop, conf, service))
     for close in closing:
         shutdown.on(Phase.CLOSE, getattr(close, "__qualname__", "close"), lambda left, one=close: one())  # type: ignore[misc]
     reload.stop()
     shutdown.run()
     return code
+
+
+def _stop(conf: cfg.ConfigOpts, service: Service, left: float) -> None:
+    """`left`: seconds of the whole end; those for closing are not for running work."""
+    whole, for_work = conf.graceful_shutdown_timeout, conf.manager_shutdown_timeout
+    closing = whole - for_work if for_work <= whole else CLOSING_SECONDS
+    service.stop(max(0.0, left - closing))
 
 
 def _tell(conf: cfg.ConfigOpts) -> None:

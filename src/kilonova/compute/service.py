@@ -81,12 +81,13 @@ class Service:
         if self._server is not None:
             self._server.refuse()
         agent = self.agent
-        self._pulse.stop(timeout=CLOSING_SECONDS)
         agent.timers.stop(timeout=min(timeout, 5.0))
         if not agent.lanes.stop(timeout):
             LOG.warning("host %s ends with operations under way; they are taken up at the next start", agent.host)
             agent.events.close()
             agent.lanes.stop(CLOSING_SECONDS)
+        # Until here: a host that says nothing counts as down, and its servers, still at work, as fit to be evacuated.
+        self._pulse.stop(timeout=CLOSING_SECONDS)
         if self._server is not None:
             self._server.stop()
         agent.tracker.close(context.admin())

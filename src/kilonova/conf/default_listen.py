@@ -14,6 +14,13 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt(
         "graceful_shutdown_timeout",
         default=180,
-        help="Seconds that a service gives running work to end when it is asked to stop.",
+        help="Seconds that a service has to end when it is asked to stop; running work has manager_shutdown_timeout of "
+        "them.",
+    ),
+    cfg.IntOpt(
+        "manager_shutdown_timeout",
+        default=160,
+        help="Seconds that a service gives running work to end when it is asked to stop. More than "
+        "graceful_shutdown_timeout means ten seconds less than that: what remains is for closing.",
     ),
 ]

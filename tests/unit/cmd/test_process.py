@@ -43,15 +43,17 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("handlers")
-def test_services_have_the_configured_time_to_end() -> None:
+@pytest.mark.parametrize(("for_work", "most"), [(25, 25), (100, 30)])
+def test_services_have_the_configured_time_to_end(for_work: int, most: int) -> None:
     conf = configuration.load([])
     conf.set_override("graceful_shutdown_timeout", 40)
+    conf.set_override("manager_shutdown_timeout", for_work)
     said: list[tuple[str, float]] = []
     closed: list[bool] = []
     services = [Asked(said, "first"), Signalled(said, "last", seconds=0.2)]
     assert process.run(conf, services, [lambda: closed.append(True)]) == 0
     assert [name for name, _ in said] == ["first", "last", "last", "first"]
     of_last, of_first = (left for _, left in said[2:])
-    assert 0 < of_last <= 40
+    assert most - 5 < of_last <= most
     assert of_first <= of_last - 0.2
     assert closed == [True]

@@ -18,6 +18,7 @@ from kilonova.virt.driver import Inventory, NodeResources
 from kilonova.virt.fake.driver import FakeDriver, SmallFakeDriver
 from kilonova.virt.hardware import disk_names, numa
 from kilonova.wire.rpc.errors import RpcTimeout
+from kilonova.wire.rpc.transport import Address, Message
 
 
 def node(world: World, host: str = "h1") -> Any:
@@ -455,3 +456,35 @@ def test_a_server_that_goes_while_the_host_is_counted_is_not_counted(
     monkeypatch.setattr(agent.store, "block_devices_of", look_and_lose)
     agent.tracker.audit(world.ctxt())
     assert agent.tracker.tracked() == {server.uuid}
+
+
+def test_a_host_that_ends_hears_what_its_work_waits_for_and_nothing_new(world: World) -> None:
+    """On its second topic; and it says that it lives until its work has ended."""
+    plugged = threading.Event()
+
+    class Waiting(FakeDriver):
+        def spawn(self, ctxt: Any, guest: Any) -> None:
+            super().spawn(ctxt, guest)
+            with self.services.events.expect(guest.instance.uuid, [("network-vif-plugged", "p")], 60):
+                plugged.set()
+
+    world.set(report_interval=1)
+    host = world.host(driver=Waiting)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked)
+    assert plugged.wait(20)
+    ending = threading.Thread(target=host.stop, args=(60,))
+    ending.start()
+    assert wait_for(lambda: host.agent.lanes._stopping)
+    seen = host.agent.store.service(context.admin(), "h1", "nova-compute").report_count
+    with pytest.raises(RpcTimeout):
+        world.bus.call(world.ctxt(), Address("compute", "h1"), Message("get_host_uptime", {}, "6.0"), 0.2)
+    assert wait_for(lambda: host.agent.store.service(context.admin(), "h1", "nova-compute").report_count > seen)
+    event = objects.InstanceExternalEvent(
+        instance_uuid=asked.uuid, name="network-vif-plugged", status="completed", tag="p", data={}
+    )
+    world.client.external_instance_event(world.ctxt(), instances=[asked], events=[event], host="h1")
+    ending.join(30)
+    assert not ending.is_alive()
+    assert world.server(asked.uuid).vm_state == "active"
