@@ -50,11 +50,11 @@ def lab() -> Iterator[Surroundings]:
         yield made
 
 
-@pytest.fixture(scope="module", params=["ours", "theirs"])
-def host(lab: Surroundings, request: pytest.FixtureRequest) -> Iterator[Hypervisor]:
-    """The host under a control plane of ours and of the peer's."""
+@pytest.fixture(scope="module")
+def host(lab: Surroundings) -> Iterator[Hypervisor]:
+    """The host under a control plane of ours."""
     place = dataclasses.replace(lab.site, peer=Path(str(PEER)).parents[1])
-    service = LibvirtHost(place, lab.cloud.supervisor, request.param, "theirs")
+    service = LibvirtHost(place, lab.cloud.supervisor, "ours", "theirs")
     with lab.running(service) as running:
         made = Hypervisor(Cloud(lab, service, running), service)
         made.register_flavor()
