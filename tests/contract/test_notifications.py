@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.contract.test_objects import FILE, fingerprint
 
 from kilonova.contract import notifications
 from kilonova.contract.notifications import base, events
+from kilonova.contract.objects import types
 
 FACTS = FILE.with_name("notifications.json")
 CONTRACT: dict[str, Any] = json.loads(FACTS.read_text()) if FACTS.exists() else {"objects": {}}
@@ -49,3 +51,35 @@ def test_event_types() -> None:
         assert [event.priority] == facts["priority"], name
         payload = notifications.load(event.notification).fields["payload"]._type._obj_name
         assert {payload: notifications.load(payload).VERSION} == facts["payloads"], name
+
+
+def _objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if "nova_object.name" in value:
+            yield value
+        for part in value.values():
+            yield from _objects_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _objects_in(part)
+
+
+NOT_IN_THE_OBJECT = {("SharePayload", "export_location")}
+"""What Nova's samples show though its objects do not have it."""
+
+
+def test_the_objects_take_what_nova_says() -> None:
+    """Every object in Nova's samples: its version, its fields, and each of their plain values."""
+    seen = set()
+    for file in sorted(FACTS.with_name("notification_samples").rglob("*.json")):
+        for said in _objects_in(json.loads(file.read_text())):
+            cls = notifications.load(said["nova_object.name"])
+            assert said["nova_object.version"] == cls.VERSION, file.name
+            seen.add(cls.__name__)
+            for field, value in said["nova_object.data"].items():
+                if (cls.__name__, field) in NOT_IN_THE_OBJECT:
+                    continue
+                kind, plain = cls.fields[field], isinstance(value, str | int | float | bool | None)
+                if plain or not any(True for _ in types.object_names(kind)):
+                    kind.coerce(cls(), field, kind.from_primitive(cls(), field, value))
+    assert len(seen) > 30

@@ -113,7 +113,7 @@ class _Sizes:
 
 def _size(instance: str) -> _Size:
     data = msgspec.json.decode(instance)["nova_object.data"]
-    return _Size(data["user_id"], data["vcpus"] or 0, data["memory_mb"] or 0)
+    return _Size(data["user_id"], data.get("vcpus") or 0, data.get("memory_mb") or 0)
 
 
 _SIZES: Final = _Sizes()
