@@ -30,6 +30,7 @@ LOG = logging.getLogger(__name__)
 
 AUDIT_ATTRS = ("system_metadata", "numa_topology", "flavor", "migration_context", "resources")
 RATIOS = ("cpu", "ram", "disk")
+NEVER = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 UPTIME_AGE = 600.0
 """Seconds after which the uptime alone is worth a write: it changes in every look."""
 
@@ -357,9 +358,9 @@ _WRITTEN = (
 """Columns whose change is worth a write."""
 
 
-def _changed(migration: objects.Migration) -> datetime.datetime | None:
-    """When it was last written; the database gives every row a time."""
-    return clock.aware(migration.updated_at or migration.created_at)
+def _changed(migration: objects.Migration) -> datetime.datetime:
+    """When it was last written."""
+    return clock.aware(migration.updated_at or migration.created_at) or NEVER
 
 
 def _without_uptime(values: Mapping[str, Any]) -> dict[str, Any]:

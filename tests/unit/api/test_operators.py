@@ -317,7 +317,8 @@ def test_limits(world: Any) -> None:
     assert (absolute["totalInstancesUsed"], absolute["totalCoresUsed"], absolute["totalRAMUsed"]) == (1, 2, 512)
     assert absolute["maxTotalInstances"] == 10
     assert "maxPersonality" not in absolute
-    assert world.get(f"/limits?tenant_id={seeds.OTHER}").status_code == 403
+    for project in (seeds.OTHER, seeds.PROJECT):
+        assert world.get(f"/limits?tenant_id={project}").status_code == 403, "not even one's own by name"
     other = admin(world, "GET", f"/limits?tenant_id={seeds.OTHER}").json["limits"]["absolute"]
     assert other["totalInstancesUsed"] == 0
 

@@ -25,6 +25,12 @@ def test_the_default_class_holds_for_projects_without_limits_of_their_own(world:
     assert world.get(f"/os-quota-sets/{PROJECT}/defaults").json["quota_set"]["ram"] == -1
 
 
+def test_keypairs_count_against_no_quota(world: Any) -> None:
+    assert world.post("/os-keypairs", {"keypair": {"name": "k"}}).status_code == 200
+    shown = world.get(f"/os-quota-sets/{PROJECT}/detail?user_id=joe").json["quota_set"]["key_pairs"]
+    assert (shown["in_use"], shown["limit"]) == (0, 100)
+
+
 def test_another_class_is_kept_and_holds_for_nobody(world: Any) -> None:
     put(world, "/os-quota-class-sets/gold", {"quota_class_set": {"cores": 99}})
     assert world.get("/os-quota-class-sets/gold", user="admin").json["quota_class_set"]["cores"] == 99

@@ -298,6 +298,17 @@ def test_the_group_rule_is_checked_once_more(world: World) -> None:
     assert world.hosts["h1"].agent.tracker.nodes["h1"].failed_builds == 0
 
 
+def test_where_no_host_may_look_at_groups_the_scheduler_is_trusted(world: World) -> None:
+    world.set("workarounds", disable_group_policy_check_upcall=True)
+    world.host()
+    first = world.built()
+    ctxt = world.ctxt()
+    second = world.asked(ctxt)
+    hints = {"scheduler_hints": {"group": [world.group("anti-affinity", first.uuid, second.uuid)]}}
+    world.cast_build(ctxt, second, filter_properties={"retry": {"num_attempts": 1, "hosts": []}, **hints})
+    world.until(second.uuid, vm_state="active")
+
+
 def test_the_node_record_follows(world: World) -> None:
     world.host()
     server = world.built()

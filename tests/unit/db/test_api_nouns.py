@@ -67,6 +67,11 @@ class TestFlavors:
         assert api_db.run(flavors.flavor_access_remove, private["id"], "q")
         assert not api_db.run(flavors.flavor_access_remove, private["id"], "q")
 
+    @pytest.mark.parametrize("direction", ["asc", "desc"])
+    def test_equal_ones_follow_the_direction(self, api_db: Database, direction: str) -> None:
+        made = [flavor(api_db, each)["flavorid"] for each in "bac"]
+        assert ids_of(api_db, sort=[("memory_mb", direction)]) == (made if direction == "asc" else made[::-1])
+
     def test_filters_sorting_and_pages(self, api_db: Database) -> None:
         for n in range(5):
             flavor(api_db, f"f{n}", memory_mb=64 * n, root_gb=n, disabled=n == 4)

@@ -9,7 +9,7 @@ from kilonova.api import quota
 from kilonova.api.projects import check_exists
 from kilonova.api.services import Services
 from kilonova.contract.nouns import quota_sets as contract
-from kilonova.db.api import instance_groups, key_pairs, quotas
+from kilonova.db.api import instance_groups, quotas
 from kilonova.db.engine import Tx
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request
@@ -52,8 +52,7 @@ def _used(call: Call[Services], project_id: str, user_id: str | None) -> dict[st
     used = dict(quota.usage(call.services.cells, project_id, user_id)[scope])
     with call.services.cells.api.read() as tx:
         used["server_groups"] = instance_groups.instance_group_count(tx, project_id, user_id)[scope]
-        if user_id:
-            used["key_pairs"] = key_pairs.key_pair_count(tx, user_id)
+    # Keypairs belong to no project: they are shown as none, and limit no quota, as in Nova.
     return used
 
 
@@ -104,7 +103,7 @@ def limits(call: Call[Services]) -> dict[str, Any]:
     project_id = call.context.project_id or ""
     other = call.first("tenant_id")
     call.authorize(contract.LIMITS_POLICY)
-    if other and other != project_id:
+    if other:
         call.authorize(contract.OTHER_LIMITS_POLICY, {"project_id": other})
         project_id = other
     most, used = _limits(call, project_id, None), _used(call, project_id, None)

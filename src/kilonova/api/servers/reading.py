@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ from kilonova.contract.objects.image_meta_props import ImageMetaProps
 from kilonova.contract.states import VM
 from kilonova.db.api import instance_groups, request_specs
 from kilonova.db.cell import instances
+from kilonova.db.engine import Tx
 from kilonova.wire.http.call import Call
 
 LOG = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
         scene.zones = hosts.zones(tx, {record["host"] for record in records if record["host"]})
         if call.version >= 96 and uuids:
             scene.specs = {row["instance_uuid"]: _spec(row) for row in request_specs.request_spec_list(tx, uuids)}
+            _drop_ended_groups(tx, scene.specs.values())
         if groups and call.version >= 71 and uuids:
             scene.groups = instance_groups.instance_group_uuids_by_member(tx, uuids)
     if scene.host_status:
@@ -103,6 +105,15 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
 def _spec(row: view.Record) -> dict[str, Any]:
     asked = _spec_of(row["spec"]).data
     return {"availability_zone": asked.availability_zone, "scheduler_hints": asked.scheduler_hints}
+
+
+def _drop_ended_groups(tx: Tx, specs: Iterable[view.Record]) -> None:
+    """A hint of a server group is shown as long as there is the group."""
+    hints = [hints for spec in specs if (hints := spec["scheduler_hints"]) and hints.get("group")]
+    there = instance_groups.instance_group_uuids_there(tx, {uuid for each in hints for uuid in each["group"]})
+    for each in hints:
+        if not there.issuperset(each["group"]):
+            del each["group"]
 
 
 # ---------------------------------------------------------------- security groups
@@ -128,4 +139,5 @@ def security_groups(call: Call[Services], records: Sequence[view.Record]) -> dic
     except (exceptions.NovaException, ServiceError) as error:
         LOG.warning("security groups of %d ports are not shown: %s", len(wanted), error)
         return {}
-    return {uuid: list(dict.fromkeys(n for port in mine for n in names.get(port, []))) for uuid, mine in ports.items()}
+    # Once for each port that has the group, as in Nova.
+    return {uuid: [name for port in mine for name in names.get(port, [])] for uuid, mine in ports.items()}

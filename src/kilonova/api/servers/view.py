@@ -336,7 +336,8 @@ def show(record: Record, scene: Scene, shape: Object = contract.SERVER) -> dict[
     if "security_groups" in known and (groups := scene.security_groups.get(record["uuid"])):
         shown["security_groups"] = [{"name": name} for name in groups]
     if scene.host_status and "host_status" in known:
-        host_state = scene.host_statuses.get(record["host"], "UNKNOWN") if record["host"] else ""
+        placed = record["host"] and not record["deleted"]
+        host_state = scene.host_statuses.get(record["host"], "UNKNOWN") if placed else ""
         if not scene.only_unknown_status or host_state == "UNKNOWN":
             shown["host_status"] = host_state
     return shown

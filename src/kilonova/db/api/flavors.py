@@ -35,7 +35,7 @@ def flavor_list(
     limit: int | None = None,
     marker: str | None = None,
 ) -> list[Row]:
-    """A page of flavors.
+    """A page of flavors; equal ones are in the order of their ids, in the direction of the last sort key.
 
     `is_public=True` with a project includes those the project has access to. `marker` is a flavorid.
     Raises MarkerNotFoundError, InvalidSortKeyError.
@@ -47,7 +47,7 @@ def flavor_list(
         (min_root_gb, lambda value: _C.root_gb >= value),
         (name, lambda value: _C.name == value),
     ]
-    order = [*sort, *([("id", "asc")] if all(key != "id" for key, _ in sort) else [])]
+    order = [*sort, *([("id", sort[-1][1])] if all(key != "id" for key, _ in sort) else [])]
     statement = sa.select(FLAVORS).where(*(make(value) for value, make in conditions if value is not None))
     statement = statement.order_by(*query.ordered(tx, FLAVORS, order)).limit(limit)
     if marker is not None:

@@ -40,6 +40,12 @@ def instance_group_uuids_by_member(tx: Tx, instance_uuids: Iterable[str]) -> dic
     return found
 
 
+def instance_group_uuids_there(tx: Tx, uuids: Iterable[str]) -> set[str]:
+    """Which of these groups there are; no statement for none."""
+    wanted = list(uuids)
+    return set(query.values(tx, sa.select(_C.uuid).where(_C.uuid.in_(wanted)))) if wanted else set()
+
+
 def instance_group_list(
     tx: Tx, project_id: str | None = None, *, limit: int | None = None, offset: int = 0
 ) -> list[Row]:
