@@ -146,9 +146,14 @@ def _column(table: sa.Table, key: str) -> sa.Column[Any]:
 def _direction(tx: Tx, column: sa.Column[Any], direction: str) -> sa.ColumnElement[Any]:
     ascending = direction == "asc"
     order = column.asc() if ascending else column.desc()
-    if tx.dialect.name == "postgresql" and column.nullable:
+    # Indexes are in PostgreSQL's own order, NULL the greatest: a page of the newest goes by one only without this.
+    if tx.dialect.name == "postgresql" and column.nullable and column.name != _ALWAYS_SET:
         return order.nulls_first() if ascending else order.nulls_last()
     return order
+
+
+_ALWAYS_SET = "created_at"
+"""Nullable by Nova's schema, but no row is without it."""
 
 
 def _same(column: sa.Column[Any], value: Any) -> sa.ColumnElement[bool]:

@@ -357,7 +357,14 @@ def test_archive_of_all_cells_names_them(cloud: Cloud, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(("--max_rows", "0"), 2), (("--max_rows", str(2**31)), 2), (("--before", "sometime"), 4)]
+    ("words", "code"),
+    [
+        (("--max_rows", "-1"), 2),
+        (("--max_rows", str(2**31)), 2),
+        (("--before", "sometime"), 4),
+        (("--max_rows", "0"), 0),
+        (("--before", "March 1, 2026 12:00"), 0),
+    ],
 )
 def test_archive_refuses_nonsense(cloud: Cloud, words: tuple[str, ...], code: int) -> None:
     assert cloud.run("db", "archive_deleted_rows", *words) == code

@@ -26,6 +26,12 @@ FORMATS = (
     "%a %b %d %H:%M:%S %Z %Y",
     "%a %b %d %H:%M:%S %Y",
     "%a %d %b %Y %H:%M:%S %p %Z",
+    "%Y%m%d",
+    *(
+        f"{day}{clock}"
+        for day in ("%B %d %Y", "%b %d %Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%Y")
+        for clock in ("", " %H:%M", " %H:%M:%S")
+    ),
 )
 """Times as people and the command `date` write them; UTC."""
 
@@ -55,8 +61,8 @@ def archive_deleted_rows(
     task_log: bool,
     sleep: int,
 ) -> int:
-    if not 0 < max_rows <= MAX_ROWS:
-        session.say(f"--max_rows must be between 1 and {MAX_ROWS}.")
+    if not 0 <= max_rows <= MAX_ROWS:
+        session.say(f"--max_rows must be between 0 and {MAX_ROWS}.")
         return 2
     try:
         session.cells.all()
