@@ -321,3 +321,10 @@ def test_xml_is_well_formed_for_odd_names(make_builder, layout):
 
 def test_objects_are_the_real_ones():
     assert isinstance(guests.spec().instance, objects.Instance)
+
+
+def test_metadata_has_the_smallest_disk_of_the_servers_record(domain):
+    made = domain(instance=guests.instance(system_metadata={"image_min_disk": "7", "image_disk_format": "qcow2"}))
+    space = "{http://openstack.org/xmlns/libvirt/nova/1.1}"
+    image = made.find(f"metadata/{space}instance/{space}image")
+    assert [image.findtext(f"{space}{name}") for name in ("minDisk", "minRam", "diskFormat")] == ["7", "0", "qcow2"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kilonova import __version__
@@ -34,7 +34,7 @@ def metadata(guest: GuestSpec, now: datetime) -> InstanceInfo:
         name=instance.display_name or instance.uuid,
         created=now,
         flavor=_flavor(instance.flavor),
-        image=_image(guest.image_meta, root_image),
+        image=_image(guest.image_meta, root_image, system),
         user=(instance.user_id, system.get("owner_user_name", _UNKNOWN)),
         project=(instance.project_id, system.get("owner_project_name", _UNKNOWN)),
         root=("image" if instance.image_ref else "volume", root_image or ""),
@@ -59,8 +59,10 @@ def _flavor(flavor: objects.Flavor) -> FlavorInfo:
     )
 
 
-def _image(image: objects.ImageMeta, image_id: str | None) -> ImageInfo:
+def _image(image: objects.ImageMeta, image_id: str | None, system: Mapping[str, str]) -> ImageInfo:
+    """What the server's record says of the image goes first: its smallest disk is that of the flavor from then on."""
     facts = {shown: getattr(image, name) for name, shown in _IMAGE_FACTS.items() if name in image}
+    facts |= {shown: system[f"image_{name}"] for name, shown in _IMAGE_FACTS.items() if f"image_{name}" in system}
     return ImageInfo(image_id, facts, machine.properties(image))
 
 
