@@ -149,7 +149,7 @@ class Cells:
         return {uuid: _answer(uuid, future, deadline) for uuid, future in pending.items()}
 
     def ask(self, fn: Callable[[Cell], T], cell: Cell) -> T | CellDown:
-        """`fn(cell)` in the caller's thread; CellDown when its database fails. Only the driver bounds the time."""
+        """`fn(cell)` in the caller's thread; CellDown when its database fails, or is silent (silence.py)."""
         try:
             return fn(cell)
         except LOST as exc:

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from kilonova.base import retry
-from kilonova.db import urls
+from kilonova.db import silence, urls
 
 LOG = logging.getLogger(__name__)
 
@@ -254,6 +254,8 @@ def _create(url: sa.URL, options: DatabaseOptions) -> sa.Engine:
         arguments["connect_args"] = {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
     else:
         arguments["pool_reset_on_return"] = None
+        if url.get_driver_name() == "psycopg2":
+            arguments["connect_args"] = {k: v for k, v in silence.LIBPQ.items() if k not in url.query}
     if options.max_pool_size is not None:
         arguments["pool_size"] = options.max_pool_size
     if options.max_overflow is not None:

@@ -1,4 +1,4 @@
-"""Connections to a MySQL server by PyMySQL that share what is costly about TLS.
+"""Connections to a MySQL server by PyMySQL that share what is costly about TLS, and notice a peer that is gone.
 
 PyMySQL offers TLS on every connection and, for that, reads all certificates of the system each time: 20 ms of CPU
 time, many times what the rest of a connection takes. A pool under load makes and drops connections all the time.
@@ -6,6 +6,7 @@ time, many times what the rest of a connection takes. A pool under load makes an
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Mapping
@@ -13,12 +14,19 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from kilonova.db import silence
+
 _LOCK = threading.Lock()
 _CONTEXTS: dict[tuple[tuple[str, Any], ...], ssl.SSLContext] = {}
 
 
 class SharingConnection(Connection):
     """A connection whose TLS context is that of all others with the same options."""
+
+    def connect(self, sock: socket.socket | None = None) -> None:
+        super().connect(sock)
+        if self._sock is not None and self._sock.family != socket.AF_UNIX:
+            silence.bound(self._sock)
 
     def _create_ssl_ctx(self, sslp: ssl.SSLContext | Mapping[str, Any]) -> ssl.SSLContext:
         if isinstance(sslp, ssl.SSLContext):
