@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 import warnings
 
 warnings.simplefilter("ignore")
@@ -10,6 +11,9 @@ import oslo_messaging  # noqa: E402
 from nova import config, context, exception, objects, rpc  # noqa: E402
 from nova.objects import base  # noqa: E402
 
+SLOW = 6
+"""Seconds: longer than the other side is silent without being given up (PATIENCE)."""
+PATIENCE = 2
 UUID = "5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d"
 
 
@@ -22,6 +26,10 @@ class Host:
         instance.metadata["seen"] = "peer"
         return instance
 
+    def reserve_block_device_name(self, context, instance, device, **more):
+        time.sleep(SLOW)
+        return device
+
     def stop_instance(self, context, instance, clean_shutdown):
         print(json.dumps([context.user_id, context.request_id, instance.uuid, clean_shutdown]), flush=True)
 
@@ -32,6 +40,7 @@ def start(url, exchange):
     config.CONF.set_override("transport_url", url)
     objects.register_all()
     config.CONF.set_override("control_exchange", exchange)
+    config.CONF.set_override("long_rpc_timeout", 60)
     rpc.init(config.CONF)
 
 
@@ -57,6 +66,8 @@ def call():
     except Exception as exc:
         answers["error"] = [type(exc).__name__, isinstance(exc, exception.ConsoleNotAvailable), exc.format_message()]
     api.stop_instance(ctxt, instance, do_cast=True)
+    config.CONF.set_override("rpc_response_timeout", PATIENCE)
+    answers["slow"] = api.reserve_block_device_name(ctxt, instance, "/dev/vdb", None, None, None, None, False)
     print(json.dumps(answers), flush=True)
 
 

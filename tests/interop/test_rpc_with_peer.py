@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from kilonova.conf import default_rpc, upgrade_levels
 from kilonova.contract import context, exceptions, objects
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import ComputeClient
+from kilonova.wire.rpc.errors import RpcTimeout
 
 PEER = os.environ.get("PEER_PYTHON")
 BROKER = os.environ.get("TEST_TRANSPORT_URL")
@@ -29,6 +31,8 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.skipif(not (PEER and BROKER), reason="PEER_PYTHON or TEST_TRANSPORT_URL is not set"),
 ]
+SLOW, PATIENCE = 6, 2
+"""Seconds that a long call takes, and that its caller bears silence: who works on it must say so meanwhile."""
 UUID = "5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d"
 
 
@@ -58,6 +62,10 @@ def test_the_peer_calls_our_host(bus: Bus) -> None:
                 raise exceptions.ConsoleNotAvailable
             return f"{ctxt.user_id} {instance.uuid} {tail_length}"
 
+        def reserve_block_device_name(self, ctxt: Any, *, device: str, **more: Any) -> str:
+            time.sleep(SLOW)
+            return device
+
         def stop_instance(self, ctxt: Any, *, instance: Any, clean_shutdown: bool) -> None:
             stopped.append((ctxt.roles, instance.uuid, clean_shutdown))
             done.set()
@@ -72,6 +80,7 @@ def test_the_peer_calls_our_host(bus: Bus) -> None:
     assert name.startswith("ConsoleNotAvailable")
     assert is_one
     assert message == exceptions.ConsoleNotAvailable.msg_fmt
+    assert answers["slow"] == "/dev/vdb"
     assert done.wait(10)
     assert stopped == [(["member"], UUID, True)]
     server.stop()
@@ -93,6 +102,15 @@ def test_we_call_the_peers_host(bus: Bus) -> None:
             client.get_console_output(ctxt, instance, -1)
         client.stop_instance(ctxt, instance, clean_shutdown=False)
         assert json.loads(host.stdout.readline()) == ["our-user", ctxt.request_id, UUID, False]
+        bus.conf.set_override("rpc_response_timeout", PATIENCE)
+        bus.conf.set_override("long_rpc_timeout", 60)
+        names = [a.name for a in client.API.by_name["reserve_block_device_name"].arguments]
+        asked = dict.fromkeys(names) | {"instance": instance, "device": "/dev/vdb"}
+        assert client.reserve_block_device_name(ctxt, **asked) == "/dev/vdb"
+        began = time.monotonic()
+        with pytest.raises(RpcTimeout):
+            client.reserve_block_device_name(ctxt, **asked | {"instance": objects.Instance(uuid=UUID, host="nobody")})
+        assert time.monotonic() - began < 30
         host.stdin.write("end\n")
         host.stdin.close()
         host.wait(30)
