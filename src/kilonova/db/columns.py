@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.dialects import mysql
 
 from kilonova.base import clock
 
+
+class Inet(sa.types.UserDefinedType[str]):
+    """PostgreSQL's type of addresses; SQLAlchemy's own comes with the whole dialect, which others do not need."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **kw: Any) -> str:
+        return "INET"
+
+
 MEDIUM_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql")
 BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-INET = sa.String(43).with_variant(postgresql.INET(), "postgresql")
-INET_SMALL = sa.String(39).with_variant(postgresql.INET(), "postgresql")
+INET = sa.String(43).with_variant(Inet(), "postgresql")
+INET_SMALL = sa.String(39).with_variant(Inet(), "postgresql")
 
 
 def timestamps() -> list[sa.Column[Any]]:
