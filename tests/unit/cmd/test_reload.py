@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 from tests.unit.cmd.cloud import Cloud
 
+from kilonova import conf as configuration
+from kilonova.cmd import assembly
+from kilonova.db.cell import services
+from kilonova.db.engine import Database
+from kilonova.db.migrations import sync
+from kilonova.wire.rpc import versions
+
 PATIENCE = 90.0
+OLD = 66
+"""Service version of nova-compute some releases ago, which knows less of the interface."""
 
 
 class Running:
@@ -82,3 +91,23 @@ def test_service_that_is_told_of_new_files(service: Running) -> None:
     service.hang_up()
     service.wait_for("configuration read again", times=2)
     assert service.end() == 0
+
+
+def test_what_is_asked_once_is_asked_again(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    cloud.create_cell()
+    values = {"binary": "nova-compute", "topic": "compute", "report_count": 0, "disabled": False}
+    cloud.cell.run(services.service_create, {**values, "host": "new", "version": 74})
+    parts = assembly.Parts(configuration.load(["--config-file", str(cloud.conf)]))
+    newest = parts.compute_cap()
+    assert len(parts.cells.all()) == 1
+
+    cloud.cell.run(services.service_create, {**values, "host": "old", "version": OLD})
+    words = ("--transport-url", "rabbit://y/", "--database_connection", f"sqlite:///{cloud.folder}/other.db")
+    assert cloud.run("cell_v2", "create_cell", "--name", "other", *words) == 0
+    sync.sync_main(Database(f"sqlite:///{cloud.folder}/other.db"))
+    assert (parts.compute_cap(), len(parts.cells.all())) == (newest, 1)
+
+    parts.reload()
+    assert len(parts.cells.all()) == 2
+    assert parts.compute_cap() == versions.version_of(OLD) != newest
+    parts.close()
