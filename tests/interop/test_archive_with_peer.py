@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg2
 import pytest
 import sqlalchemy as sa
 from tests.real.database_fixtures import database_server, new_databases
@@ -68,6 +67,8 @@ class Cloud:
 @pytest.fixture
 def pair(database_server: str, tmp_path: pathlib.Path) -> Iterator[tuple[Cloud, Cloud]]:
     """The peer's and ours."""
+    if database_server.startswith("postgresql"):
+        pytest.skip("the peer cannot archive servers there: locked_by has another type in its shadow table")
     sides = ("theirs", "ours")
     with new_databases(database_server, [f"{side}_{name}" for side in sides for name in NAMES]) as urls:
         made = [_cloud(urls[n * 3 : n * 3 + 3], tmp_path / f"{side}.conf") for n, side in enumerate(sides)]
@@ -181,21 +182,10 @@ def peer(cloud: Cloud) -> list[tuple[int, str, dict[str, int]]]:
     urls = {name: database.url.render_as_string(hide_password=False) for name, database in cloud.databases.items()}
     steps = [(words[0], _by_name(words[1:]), urls) for words in STEPS]
     command = [str(PEER), str(SCRIPT), str(cloud.conf), json.dumps(steps)]
-    environment = os.environ | {"PYTHONPATH": str(_drivers(cloud.conf.parent))}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     lines = [line.removeprefix("ANSWER ") for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     assert len(lines) == len(STEPS), done.stdout + done.stderr
     return [tuple(json.loads(line)) for line in lines]
-
-
-def _drivers(folder: pathlib.Path) -> pathlib.Path:
-    """A folder with our driver of PostgreSQL, which the peer's Python may lack."""
-    lent = folder / "drivers"
-    lent.mkdir(exist_ok=True)
-    for part in pathlib.Path(psycopg2.__file__).parents[1].glob("psycopg2*"):
-        if not (lent / part.name).exists():
-            (lent / part.name).symlink_to(part)
-    return lent
 
 
 def _by_name(words: tuple[str, ...]) -> dict[str, Any]:

@@ -134,9 +134,20 @@ def _move(tx: Tx, table: sa.Table, found: Sequence[int]) -> tuple[dict[str, int]
     for child, rows in _tree(tx, table, found):
         names = [column.name for column in child.columns]
         chosen = child.c.id.in_(rows)
-        tx.execute(shadow.shadow_of(child).insert().from_select(names, sa.select(child).where(chosen)))
+        target = shadow.shadow_of(child)
+        tx.execute(target.insert().from_select(names, sa.select(*_as_in(target, child)).where(chosen)))
         moved[child.name] += tx.execute(child.delete().where(chosen)).rowcount
     return moved, uuids
+
+
+def _as_in(target: sa.Table, table: sa.Table) -> list[sa.ColumnElement[Any]]:
+    """The columns of a table for its shadow; an enumeration of another name is another type to PostgreSQL."""
+    return [
+        sa.cast(sa.cast(column, sa.String(255)), target.c[column.name].type)
+        if isinstance(column.type, sa.Enum) and column.type.name != getattr(target.c[column.name].type, "name", None)
+        else column
+        for column in table.columns
+    ]
 
 
 def _tree(tx: Tx, table: sa.Table, found: Sequence[int]) -> Iterator[tuple[sa.Table, Sequence[int]]]:
