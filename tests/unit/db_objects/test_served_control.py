@@ -148,9 +148,12 @@ def test_what_a_flavor_refuses(host: Host, flavor: Any) -> None:
 
 
 def test_a_flavor_is_hidden_from_projects_without_access(host: Host, flavor: Any) -> None:
+    host.act(small(name="all", flavorid="s0", is_public=True), "create")
     host.ctxt = context.RequestContext("u", "p1")
     assert host.call("Flavor", "get_by_id", flavor.id).name == "small"
+    assert [each.name for each in host.call("FlavorList", "get_all", limit=2)] == ["all", "small"]
     host.ctxt = context.RequestContext("u", "p2")
+    assert [each.name for each in host.call("FlavorList", "get_all", limit=2)] == ["all"]
     with pytest.raises(exceptions.FlavorNotFound):
         host.call("Flavor", "get_by_id", flavor.id)
     with pytest.raises(exceptions.FlavorNotFoundByName):

@@ -95,17 +95,22 @@ def get_all(
     limit: int | None = None,
     marker: str | None = None,
 ) -> objects.FlavorList:
-    """A page of flavors; without `inactive` only those that are enabled. Raises MarkerNotFound, InvalidSortKey."""
+    """A page of those that the caller has access to; without `inactive` only the enabled ones.
+
+    Raises MarkerNotFound, InvalidSortKey.
+    """
     wanted = {name: value for name, value in (filters or {}).items() if name in FILTERS and value is not None}
     if not inactive:
         wanted["disabled"] = False
     try:
-        rows = flavors.flavor_list(tx, sort=((sort_key, sort_dir),), limit=limit, marker=marker, **wanted)
+        # Who is no administrator sees only some; which fill a page is known when all are read, and they are few.
+        most = limit if ctxt.is_admin else None
+        rows = flavors.flavor_list(tx, sort=((sort_key, sort_dir),), limit=most, marker=marker, **wanted)
     except MarkerNotFoundError as err:
         raise exceptions.MarkerNotFound(marker=marker) from err
     except InvalidSortKeyError as err:
         raise exceptions.InvalidSortKey from err
-    return as_list(load_many(tx, rows))
+    return as_list([flavor for flavor in load_many(tx, rows) if _open_to(flavor, ctxt)][:limit])
 
 
 def create(tx: sa.Connection, ctxt: Any, flavor: objects.Flavor) -> None:
