@@ -69,8 +69,9 @@ class Mariadb(Service):
         self.sql("; ".join(statements))
 
     def recreate(self, names: Sequence[str]) -> None:
-        """Empty databases, whatever was in them."""
-        self.sql("; ".join(f"DROP DATABASE IF EXISTS {name}; {created(name)}" for name in names))
+        """Empty databases, whatever was in them and in the rooms that our own tables have beside them."""
+        gone = [f"DROP DATABASE IF EXISTS {name}{room}" for name in names for room in ("", "_kilonova")]
+        self.sql("; ".join([*gone, *map(created, names)]))
 
     def sql(self, statement: str) -> str:
         socket = f"--socket={self.site.run / 'mysql.sock'}"
