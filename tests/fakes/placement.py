@@ -103,7 +103,9 @@ class FakePlacement(FakeService):
 
     @route("GET", "/")
     def versions(self, request: Request) -> Any:
-        return {"versions": [{"id": "v1.0", "min_version": "1.0", "max_version": self.newest, "status": "CURRENT"}]}
+        links = [{"rel": "self", "href": ""}]
+        version = {"id": "v1.0", "min_version": "1.0", "max_version": self.newest, "status": "CURRENT", "links": links}
+        return {"versions": [version]}
 
     # --- providers -------------------------------------------------------------------------
 
