@@ -158,6 +158,21 @@ def test_an_administrator_sees_where_a_server_is(world: Any) -> None:
     assert listed == {key: value for key, value in shown.items() if key != "server_groups"}
 
 
+def test_a_deleted_server_hides_no_state_of_its_host(world: Any) -> None:
+    kept, gone = (seeds.server(world, updated_at=seeds.NOW) for _ in range(2))
+    seeds.service(world)
+    with world.cell("c1").database.write() as tx:
+        instances.instance_destroy(tx, gone)
+    listed = world.get("/servers/detail?changes-since=2020-01-01T00:00:00Z", version="2.16", user="admin")
+    assert {s["id"]: s["host_status"] for s in listed.json["servers"]} == {kept: "UP", gone: ""}
+
+
+def test_a_sort_key_that_is_passed_over_leaves_the_newest_first(world: Any) -> None:
+    made = [seeds.server(world, created_at=datetime.datetime(2026, 1, 1)) for _ in range(4)]
+    listed = world.get("/servers?sort_key=locked&sort_dir=asc").json["servers"]
+    assert [each["id"] for each in listed] == made[::-1]
+
+
 def test_the_hint_of_a_group_is_shown_while_there_is_the_group(world: Any) -> None:
     with world.cells.api.write() as tx:
         owner = {"project_id": seeds.PROJECT, "user_id": "joe"}

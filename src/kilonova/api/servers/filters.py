@@ -192,5 +192,6 @@ def sort(call: Call[Services]) -> list[tuple[str, str]]:
         if key not in contract.SORT_KEYS:
             raise bad_request(f"Sort key {key} is unknown.")
     if not pairs:
-        pairs = [("created_at", default)]
+        # Where only keys were given that are passed over, Nova's own order holds.
+        pairs = [("created_at", "desc"), ("id", "desc")] if keys else [("created_at", default)]
     return pairs if any(key == "uuid" for key, _ in pairs) else [*pairs, ("uuid", "asc")]

@@ -96,7 +96,9 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
             scene.groups = instance_groups.instance_group_uuids_by_member(tx, uuids)
     if scene.host_status:
         scene.host_statuses = {
-            record["host"]: hosts.status(call.services.conf, record["services"]) for record in records if record["host"]
+            record["host"]: hosts.status(call.services.conf, record["services"])
+            for record in records
+            if record["host"] and not record["deleted"]
         }
     scene.security_groups = security_groups(call, records)
     return scene
