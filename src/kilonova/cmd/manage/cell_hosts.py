@@ -7,6 +7,7 @@ from kilonova.cmd.manage.session import Session
 from kilonova.db.api import host_mappings
 from kilonova.db.cell import compute_nodes, instances, services
 from kilonova.db.cells import Cell, UnknownCellError
+from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError
 
 
@@ -41,12 +42,16 @@ def map_new_hosts(session: Session, cell: Cell, *, by_service: bool = False) -> 
     nodes = [] if by_service else cell.database.query(compute_nodes.compute_node_list, mapped_less_than=1)
     reported = cell.database.query(services.service_list, binary="nova-compute") if by_service else nodes
     hosts = dict.fromkeys(one["host"] for one in reported)
-    with session.cells.api.write() as tx:
-        known = {mapping["host"] for mapping in host_mappings.host_mapping_list(tx, hosts=hosts)}
-        new = [host for host in hosts if host not in known]
-        for host in new:
-            host_mappings.host_mapping_create(tx, host, cell.id)
+    new = session.cells.api.run(_map, list(hosts), cell.id)
     cell.database.run(compute_nodes.compute_node_set_mapped, [node["id"] for node in nodes])
+    return new
+
+
+def _map(tx: Tx, hosts: list[str], cell_id: int) -> list[str]:
+    known = {mapping["host"] for mapping in host_mappings.host_mapping_list(tx, hosts=hosts)}
+    new = [host for host in hosts if host not in known]
+    for host in new:
+        host_mappings.host_mapping_create(tx, host, cell_id)
     return new
 
 

@@ -8,6 +8,7 @@ from kilonova.db.api import instance_mappings
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cell, UnknownCellError
 from kilonova.db.engine import Tx
+from kilonova.db.query import Row
 
 BATCH = 50
 MARKER_PROJECT = "INSTANCE_MIGRATION_MARKER"
@@ -74,21 +75,19 @@ def _map_batch(session: Session, cell: Cell, count: int, marker: str | None) -> 
         marker,
         columns=("uuid", "project_id", "user_id"),
     )
-    with session.cells.api.write() as tx:
-        uuids = [row["uuid"] for row in found]
-        known = {mapping["instance_uuid"] for mapping in instance_mappings.instance_mapping_list(tx, uuids)}
-        new = [
-            {
-                "instance_uuid": row["uuid"],
-                "project_id": row["project_id"],
-                "user_id": row["user_id"],
-                "cell_id": cell.id,
-            }
-            for row in found
-            if row["uuid"] not in known
-        ]
-        instance_mappings.instance_mapping_create_many(tx, new)
+    session.cells.api.run(_map, found, cell.id)
     return found[-1]["uuid"] if len(found) == count else None
+
+
+def _map(tx: Tx, found: list[Row], cell_id: int) -> None:
+    uuids = [row["uuid"] for row in found]
+    known = {mapping["instance_uuid"] for mapping in instance_mappings.instance_mapping_list(tx, uuids)}
+    new = [
+        {"instance_uuid": row["uuid"], "project_id": row["project_id"], "user_id": row["user_id"], "cell_id": cell_id}
+        for row in found
+        if row["uuid"] not in known
+    ]
+    instance_mappings.instance_mapping_create_many(tx, new)
 
 
 def _take_marker(tx: Tx) -> str | None:

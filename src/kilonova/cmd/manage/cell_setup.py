@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kilonova.base import ids
 from kilonova.cmd.manage import cell_instances
 from kilonova.cmd.manage.actions import Action, argument, switch
@@ -11,7 +14,7 @@ from kilonova.db import urls
 from kilonova.db.api import cell_mappings, host_mappings
 from kilonova.db.cell import compute_nodes
 from kilonova.db.cells import CELL0_UUID
-from kilonova.db.engine import DatabaseError
+from kilonova.db.engine import DatabaseError, Tx
 from kilonova.db.migrations import sync
 from kilonova.db.outcomes import DuplicateError
 
@@ -74,25 +77,21 @@ def _map(session: Session, transport_url: str, name: str | None, *, verbose: boo
     if not missing:
         session.say("All hosts are mapped already.")
         return uuid
-    uuid = _map_hosts(session, uuid, transport_url, name, missing)
+    connection = session.conf.database.connection
+    values = {"name": name, "transport_url": transport_url, "database_connection": connection}
+    uuid = session.cells.api.run(_map_hosts, uuid, values, missing)
     if verbose:
         session.say(uuid)
     return uuid
 
 
-def _map_hosts(session: Session, uuid: str | None, transport_url: str, name: str | None, hosts: set[str]) -> str:
-    with session.cells.api.write() as tx:
-        cell = cell_mappings.cell_mapping_get(tx, uuid) if uuid else None
-        if cell is None:
-            values = {
-                "uuid": ids.new_uuid(),
-                "name": name,
-                "transport_url": transport_url,
-                "database_connection": session.conf.database.connection,
-            }
-            cell = cell_mappings.cell_mapping_create(tx, values)
-        for host in sorted(hosts):
-            host_mappings.host_mapping_create(tx, host, cell["id"])
+def _map_hosts(tx: Tx, uuid: str | None, values: Mapping[str, Any], hosts: set[str]) -> str:
+    """Map the hosts to a cell that there is, or to one that is made of these values."""
+    cell = cell_mappings.cell_mapping_get(tx, uuid) if uuid else None
+    if cell is None:
+        cell = cell_mappings.cell_mapping_create(tx, {"uuid": ids.new_uuid(), **values})
+    for host in sorted(hosts):
+        host_mappings.host_mapping_create(tx, host, cell["id"])
     return str(cell["uuid"])
 
 

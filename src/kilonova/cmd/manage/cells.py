@@ -11,6 +11,7 @@ from kilonova.cmd.manage.session import Session
 from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.cell import compute_nodes, instances
 from kilonova.db.cells import CELL0_UUID
+from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
 
@@ -106,17 +107,16 @@ def delete_cell(session: Session, cell_uuid: str, force: bool) -> int:
             session.say(f"Cell {cell_uuid} has no servers, but {mapped} deleted ones are still mapped to it.")
             session.say("`nova-manage db archive_deleted_rows` removes their mappings.")
             return 4
-    _delete(session, cell)
+    session.cells.api.run(_delete, cell)
     if hosts:
         database.run(compute_nodes.compute_node_unmap)
     return 0
 
 
-def _delete(session: Session, cell: Row) -> None:
-    with session.cells.api.write() as tx:
-        instance_mappings.instance_mapping_delete_by_cell(tx, cell["id"])
-        host_mappings.host_mapping_delete_by_cell(tx, cell["id"])
-        cell_mappings.cell_mapping_delete(tx, cell["uuid"])
+def _delete(tx: Tx, cell: Row) -> None:
+    instance_mappings.instance_mapping_delete_by_cell(tx, cell["id"])
+    host_mappings.host_mapping_delete_by_cell(tx, cell["id"])
+    cell_mappings.cell_mapping_delete(tx, cell["uuid"])
 
 
 def _cell(session: Session, uuid: str) -> Row | None:
