@@ -391,7 +391,9 @@ def test_ephemeral_swap_and_local_volume(host):
         "/dev/vdx",
         None,
     )
-    disks = BlockDevices(volumes=[volume], ephemerals=[LocalDisk(1), LocalDisk(1, format="vfat")], swap=LocalDisk(16))
+    disks = BlockDevices(
+        volumes=[volume], ephemerals=[LocalDisk(1, format="ext4"), LocalDisk(1, format="vfat")], swap=LocalDisk(16)
+    )
     spec = host.spec(block_devices=disks)
     host.driver.spawn(None, spec)
     domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)

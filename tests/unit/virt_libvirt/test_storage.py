@@ -144,7 +144,7 @@ def test_what_was_fetched_as_a_kernel_is_looked_at_as_a_disk(conf, make_storage,
 
 
 def test_ephemerals_and_swap(make_storage, layout, raw):
-    disks = BlockDevices(ephemerals=[LocalDisk(1), LocalDisk(1, format="vfat")], swap=LocalDisk(8))
+    disks = BlockDevices(ephemerals=[LocalDisk(1, format="ext4"), LocalDisk(1, format="vfat")], swap=LocalDisk(8))
     spec = guests.spec(image_meta=guests.image("raw"), block_devices=disks)
     make_storage(raw).make(None, spec)
     files = made(layout, spec)
@@ -166,6 +166,26 @@ def test_the_flavors_ephemeral_disk(make_storage, layout, raw):
     files = made(layout, spec)
     assert files.local.exists()
     assert files.swap.exists()
+
+
+@pytest.mark.parametrize(
+    ("os_type", "configured", "name"),
+    [
+        (None, None, "ephemeral_1_0706d66"),
+        ("linux", None, "ephemeral_1_40d1d2c"),
+        (None, "ext4", "ephemeral_1_40d1d2c"),
+    ],
+)
+def test_the_file_system_of_an_ephemeral_disk_follows_the_guests_system(
+    make_storage, layout, conf, raw, os_type, configured, name
+):
+    """0706d66 is vfat, 40d1d2c ext4: the names that Nova gives."""
+    conf.set_override("default_ephemeral_format", configured)
+    instance = guests.instance(os_type=os_type)
+    disks = BlockDevices(ephemerals=[LocalDisk(1)])
+    spec = guests.spec(image_meta=guests.image("raw"), instance=instance, block_devices=disks)
+    make_storage(raw).make(None, spec)
+    assert [path.name for path in layout.cache.glob("ephemeral*")] == [name]
 
 
 def test_an_unknown_file_system(make_storage, raw):

@@ -26,7 +26,9 @@ GIB = 1024**3
 MIB = 1024**2
 
 _FILESYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "ntfs", "vfat"})
-_DEFAULT_FILESYSTEM = {"windows": "ntfs"}
+_DEFAULT_FILESYSTEM = {"linux": "ext4", "windows": "ntfs"}
+_ANY_SYSTEM_READS = "vfat"
+"""For a guest whose image does not name its operating system."""
 _FORCE = {"ext2": ["-F"], "ext3": ["-F"], "ext4": ["-F"], "xfs": ["-f"], "ntfs": ["-Q", "-F"]}
 _MKFS_TIMEOUT = 600
 
@@ -158,7 +160,7 @@ class Storage:
     def _filesystem(self, asked: str | None, os_type: str | None) -> str:
         if asked and asked not in _FILESYSTEMS:
             raise exceptions.InvalidBDMFormat(details=f"{asked} format is not supported")
-        return asked or self._ephemeral_format or _DEFAULT_FILESYSTEM.get(os_type or "", "ext4")
+        return asked or self._ephemeral_format or _DEFAULT_FILESYSTEM.get(os_type or "", _ANY_SYSTEM_READS)
 
     def _finish(self, part: Path, path: Path, files: InstanceFiles, format: str, size: int) -> None:
         if self._preallocate:
