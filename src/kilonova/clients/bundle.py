@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from keystoneauth1 import loading
 from oslo_config import cfg
 
 from kilonova.clients.cinder.client import Cinder
@@ -84,6 +85,7 @@ def _keystone(
 
 def operators_keystone(conf: cfg.ConfigOpts) -> Keystone:
     """Keystone with the credentials that validate tokens, if there are: operators let these set limits."""
+    loading.register_auth_conf_options(conf, "keystone_authtoken")
     return _keystone(conf, Sessions(conf), ("keystone_authtoken", "keystone", "service_user"))
 
 

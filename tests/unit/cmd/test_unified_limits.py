@@ -6,9 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from tests.fakes.keystone import FakeKeystone
+from tests.interop.fake_over_http import served
 from tests.unit.cmd.placed import Placed, flavor
 
+from kilonova import conf as configuration
+from kilonova.clients.bundle import operators_keystone
 from kilonova.cmd.manage import limits
+from kilonova.contract import context
 from kilonova.db.api import flavors, quotas
 
 NOVA = "nova-service-id"
@@ -193,3 +198,12 @@ def test_database_that_is_not_there(bank: Bank, capsys: pytest.CaptureFixture[st
     assert "cannot be reached" in capsys.readouterr().out
     conf.write_text("[DEFAULT]\n")
     assert bank.run() == 2
+
+
+def test_credentials_are_those_that_validate_tokens(tmp_path: Any) -> None:
+    keystone = FakeKeystone()
+    with served(keystone) as url:
+        file = tmp_path / "nova.conf"
+        file.write_text(f"[keystone_authtoken]\nauth_type = none\n[keystone]\nendpoint_override = {url}\n")
+        conf = configuration.load(["--config-file", str(file)], "nova-manage")
+        assert operators_keystone(conf).service_id(context.admin(), "nova") == NOVA
