@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from kilonova.cloud import ini
 from kilonova.cloud.daemons import Daemon, Supervisor
 from kilonova.cloud.services.kilonova import Compute
 from kilonova.cloud.services.peer import Peer
@@ -26,12 +27,22 @@ class Host:
     driver: str | None = None
 
 
-class Mixed(Peer):
-    """One cell. `control` is whose API, scheduler and conductors run and whose commands make the databases."""
+OTHER: dict[Side, Side] = {"ours": "theirs", "theirs": "ours"}
+BESIDE = "-beside"
 
-    def __init__(self, site: Site, supervisor: Supervisor, control: Side, members: Sequence[Host]) -> None:
+
+class Mixed(Peer):
+    """One cell. `control` is whose API, scheduler and conductors run and whose commands make the databases.
+
+    `beside`: a scheduler and conductors of the other side work on the same queues, as host `beside`.
+    """
+
+    def __init__(
+        self, site: Site, supervisor: Supervisor, control: Side, members: Sequence[Host], beside: bool = False
+    ) -> None:
         super().__init__(site, supervisor)
         self.control = control
+        self.beside = beside
         self.members = {host.name: host for host in members}
         if control == "ours":
             self.manage_entry = Compute.manage_entry
@@ -63,6 +74,35 @@ class Mixed(Peer):
             sections["DEFAULT"]["compute_driver"] = f"fake.{driver}"
         return sections
 
+    def shared(self) -> dict[str, dict[str, Any]]:
+        sections = super().shared()
+        if self.beside:
+            # The peer's conductors leave no word in our flows of what they took.
+            sections.setdefault("kilonova", {})["flow_grace"] = 600
+        return sections
+
+    def configure(self) -> None:
+        super().configure()
+        ini.write(self.beside_conf, {"DEFAULT": {"host": "beside"}})
+
+    @property
+    def beside_conf(self) -> Path:
+        return self.folder / "beside.conf"
+
+    def conductors(self) -> list[Daemon]:
+        return [*super().conductors(), *self.others("nova-conductor", self.conf, self.cell_conf("cell1"))]
+
+    def agents(self) -> list[Daemon]:
+        return [*super().agents(), *self.others("nova-scheduler", self.conf)]
+
+    def others(self, program: str, *configurations: Path) -> list[Daemon]:
+        """The other side's, one for each configuration."""
+        listed = configurations if self.beside else ()
+        return [
+            self.program(f"{program}{BESIDE}-{number}", program, [each, self.beside_conf])
+            for number, each in enumerate(listed)
+        ]
+
     def apis(self) -> list[Daemon]:
         """Without metadata: fake guests do not ask."""
         made = Compute.apis(self) if self.control == "ours" else super().apis()
@@ -73,7 +113,7 @@ class Mixed(Peer):
     ) -> Daemon:
         daemon = super().program(name, program, files, ready)
         host = self.members.get(name.removeprefix("nova-compute-"))
-        side = host.side if host else self.control
+        side = host.side if host else OTHER[self.control] if BESIDE in name else self.control
         says = Compute.says_ready if side == "ours" else Peer.says_ready
         return dataclasses.replace(
             daemon,

@@ -10,12 +10,13 @@ import pytest
 from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
 from tests.unit.db.losses import lose_next_commit
 
-from kilonova.conductor.building import elsewhere
+from kilonova.conductor.building import elsewhere, resources
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
 from kilonova.contract import exceptions, objects
 from kilonova.db import flows
+from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.objects import action, bdm, tag
 from kilonova.flow import offers
 from kilonova.flow.engine import Engine
@@ -326,3 +327,17 @@ def test_requests_that_raced_past_the_quota_are_taken_back(stage: Stage) -> None
     other = begin(stage, stage.post())
     run(stage)
     assert stage.server(other).vm_state == "active"
+
+
+def test_a_server_that_a_peers_conductor_built_is_left_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took our API's cast and left no word; our conductor looks for the flow later."""
+    released: list[Any] = []
+    monkeypatch.setattr(resources, "release_attachments", lambda *args: released.append(args))
+    server = begin(stage, stage.post())
+    with stage.api.write() as tx:
+        build_requests.build_request_delete(tx, server)
+        instance_mappings.instance_mapping_set_cell(tx, server, CELL1_UUID)
+    run(stage)
+    assert released == []
+    assert stage.world.scheduler.calls == 0
+    assert stage.mapping(server)["cell_uuid"] == CELL1_UUID

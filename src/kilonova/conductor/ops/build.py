@@ -233,7 +233,13 @@ def _map(tx: Any, uuid: str, cell_uuid: str) -> bool:
 
 
 def _forget(run: Run, uuid: str) -> None:
-    """A server that ended before it was in a cell leaves no mapping, and its volumes are free."""
+    """A server that ended before it was in a cell leaves no mapping, and its volumes are free.
+
+    One that is in a cell did not end: a conductor of a peer's, which leaves no word in flows, has built it.
+    """
+    mapping = run.world.api.query(instance_mappings.instance_mapping_get, uuid)
+    if mapping is not None and mapping["cell_id"] is not None:
+        return
     devices, _ = _parts(run)
     resources.release_attachments(run.world, context(run), devices.objects if devices is not None else ())
     run.world.api.run(_forget_unmapped, uuid)
