@@ -20,6 +20,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt(
         "manager_shutdown_timeout",
         default=160,
+        min=0,
         help="Seconds that a service gives running work to end when it is asked to stop. More than "
         "graceful_shutdown_timeout means ten seconds less than that: what remains is for closing.",
     ),
