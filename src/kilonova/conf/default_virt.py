@@ -32,7 +32,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.StrOpt(
         "default_ephemeral_format",
-        help="File system of ephemeral disks that do not name one; unset: ext4, or ntfs for Windows.",
+        help="File system of ephemeral disks that do not name one; unset: ext4 for Linux, ntfs for Windows, else vfat.",
     ),
     cfg.StrOpt(
         "config_drive_format",
