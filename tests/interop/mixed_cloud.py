@@ -54,8 +54,14 @@ class Cloud:
     def act(self, server: str, action: str, value: Any = None) -> Any:
         return self.demo.post(self.url(f"/servers/{server}/action"), {action: value}, NEWEST)
 
-    def until(self, server: str, status: str, also: Callable[[Any], bool] = lambda shown: True) -> Any:
-        end = time.monotonic() + PATIENCE
+    def until(
+        self,
+        server: str,
+        status: str,
+        also: Callable[[Any], bool] = lambda shown: True,
+        patience: float = PATIENCE,
+    ) -> Any:
+        end = time.monotonic() + patience
         while True:
             shown = self.show(server)
             if shown["status"] == status and shown["OS-EXT-STS:task_state"] is None and also(shown):
