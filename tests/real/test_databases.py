@@ -25,7 +25,7 @@ from kilonova.db.api import build_requests, flavors
 from kilonova.db.cell import instances
 from kilonova.db.cell import tables as t
 from kilonova.db.cell.tables import INSTANCES, SERVICES, TAGS
-from kilonova.db.engine import Database
+from kilonova.db.engine import Database, DatabaseError, lacks_tables
 from kilonova.db.migrations import sync
 from kilonova.db.objects import instance as store
 from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated
@@ -327,3 +327,12 @@ def test_object_is_not_saved_by_an_old_snapshot(cell: Database) -> None:
     found = cell.query(instances.instance_get, uuid)
     assert found is not None
     assert found["task_state"] == "deleting"
+
+
+def test_a_cell_without_tables_is_told_from_a_mistake_of_ours(cell: Database) -> None:
+    with pytest.raises(DatabaseError) as missing, cell.read() as tx:
+        tx.exec_driver_sql("SELECT * FROM no_such_table")
+    assert lacks_tables(missing.value)
+    with pytest.raises(DatabaseError) as mistake, cell.read() as tx:
+        tx.exec_driver_sql("SELECT FROM FROM")
+    assert not lacks_tables(mistake.value)

@@ -16,7 +16,7 @@ from kilonova.base import clock, pools
 from kilonova.db import templates
 from kilonova.db.api import cell_mappings, instance_mappings
 from kilonova.db.api.cell_mappings import CELL0_UUID
-from kilonova.db.engine import Database
+from kilonova.db.engine import UNUSABLE, Database, DatabaseError, UnusableDatabase, lacks_tables
 from kilonova.db.query import Row
 
 LOG = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class Cells:
         """`fn(cell)` in the caller's thread; CellDown when its database fails, or is silent (silence.py)."""
         try:
             return fn(cell)
-        except LOST as exc:
+        except (*LOST, DatabaseError) as exc:
             return _down(cell.uuid, exc)
 
     def wait(self) -> None:
@@ -184,8 +184,17 @@ class Cells:
 
     def _database(self, url: str) -> Database:
         if url not in self._databases:
-            self._databases[url] = Database.from_group(self._conf.database, url)
+            self._databases[url] = self._made(url)
         return self._databases[url]
+
+    def _made(self, url: str) -> Database:
+        """One cell's mistaken URL takes no other cell away."""
+        try:
+            return Database.from_group(self._conf.database, url)
+        except UNUSABLE as exc:
+            made = UnusableDatabase(url, exc)
+            LOG.error("the database URL %s of a cell cannot be used: %s", made.name, exc)
+            return made
 
     def _ask(self, fn: Callable[[Cell], T], cell: Cell) -> concurrent.futures.Future[T] | CellDown:
         with self._lock:
@@ -205,10 +214,13 @@ def _answer(uuid: str, future: concurrent.futures.Future[Any] | CellDown, deadli
         return future.result(timeout=max(0.0, deadline - clock.monotonic()))
     except concurrent.futures.TimeoutError:
         return CellDown(uuid, "no answer in time")
-    except LOST as exc:
+    except (*LOST, DatabaseError) as exc:
         return _down(uuid, exc)
 
 
 def _down(uuid: str, exc: Exception) -> CellDown:
+    """What is the fault of the cell's database; raises what is ours."""
+    if not isinstance(exc, LOST) and not lacks_tables(exc):
+        raise exc
     LOG.warning("cell %s does not answer: %s", uuid, exc)
     return CellDown(uuid, str(exc))

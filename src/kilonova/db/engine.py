@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -227,6 +227,54 @@ class Database:
 
     def _report(self, exc: BaseException, attempt: int) -> None:
         LOG.info("transaction on %s lost (attempt %d), trying again: %s", self.name, attempt, exc)
+
+
+class UnusableDatabase(Database):
+    """A database whose URL cannot be used: whoever asks it is told so, as by one that is away."""
+
+    def __init__(self, url: str, reason: Exception) -> None:
+        self.options = DatabaseOptions()
+        self.dialect = "none"
+        self._shown = urls.shown(url)
+        self._reason = reason
+
+    @property
+    def name(self) -> str:
+        return self._shown
+
+    @property
+    def engine(self) -> sa.Engine:
+        """Raises OperationalError."""
+        raise self._error()
+
+    def read(self, *, replica: bool = False) -> NoReturn:
+        """Raises OperationalError."""
+        raise self._error()
+
+    def write(self) -> NoReturn:
+        """Raises OperationalError."""
+        raise self._error()
+
+    def dispose(self) -> None:
+        """There are no connections."""
+
+    def _error(self) -> sa.exc.OperationalError:
+        return sa.exc.OperationalError(None, None, self._reason)
+
+
+UNUSABLE = (sa.exc.ArgumentError, ImportError, ValueError)
+"""What making a Database raises when its URL names nothing that there is."""
+
+_NO_TABLES = frozenset({1146, "42P01", "42703"})
+
+
+def lacks_tables(exc: BaseException) -> bool:
+    """Whether a table (or a column of a newer revision) is not there: the database was not created, or not migrated."""
+    original = getattr(exc, "orig", None)
+    if not isinstance(exc, sa.exc.ProgrammingError) or original is None:
+        return False
+    code = getattr(original, "pgcode", None) or next(iter(original.args), None)
+    return code in _NO_TABLES
 
 
 def is_retryable(exc: BaseException) -> bool:

@@ -133,6 +133,31 @@ def test_cell_that_is_slow_is_down(cells: Cells) -> None:
     assert list(answers) == [CELL0_UUID, ONE, TWO]
 
 
+@pytest.mark.parametrize("url", ["{unknown}://x", "nonsense", "mysql+nodriver://u:secret@h/n", "sqlite://"])
+def test_a_mistaken_address_takes_no_other_cell_away(
+    cells: Cells, api_db: Database, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api_db.run(cell_mappings.cell_mapping_update, TWO, {"database_connection": url})
+    answers = cells.scatter(answer, timeout=20)
+    assert (answers[CELL0_UUID], answers[ONE]) == (CELL0_UUID, ONE)
+    assert isinstance(answers[TWO], CellDown)
+    assert isinstance(cells.ask(lambda cell: cell.database.run(lambda tx: None), cells.cell(TWO)), CellDown)
+    assert "cannot be used" in caplog.text
+    assert "secret" not in caplog.text
+    url = f"sqlite:///{cells.cell(ONE).database.url.database}"
+    api_db.run(cell_mappings.cell_mapping_update, TWO, {"database_connection": url})
+    cells.refresh()
+    assert cells.scatter(answer)[TWO] == TWO
+
+
+def test_a_new_address_is_noticed(cells: Cells, api_db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(cells.scatter(answer, [cells.cell(TWO)], timeout=20)[TWO], CellDown)
+    url = f"sqlite:///{cells.cell(ONE).database.url.database}"
+    api_db.run(cell_mappings.cell_mapping_update, TWO, {"database_connection": url})
+    monkeypatch.setattr("kilonova.db.cells.REFRESH_SECONDS", 0.0)
+    assert cells.scatter(answer, [cells.cell(TWO)]) == {TWO: TWO}
+
+
 def test_mistakes_of_ours_are_not_a_cell_that_is_down(cells: Cells) -> None:
     def broken(_cell: Cell) -> str:
         raise KeyError("mistake")
