@@ -123,16 +123,3 @@ def test_the_client_of_users_sees_one_service(cloud: Cloud) -> None:
     }
     said(cloud, "server", "delete", "--wait", server)
     cloud.assert_left_nothing(server)
-
-
-def test_too_big_a_server_is_refused_by_whichever_scheduler(cloud: Cloud) -> None:
-    """Several times, so that both sides have their turns."""
-    flavor = {"name": "big", "ram": 10**6, "vcpus": 1, "disk": 1}
-    big = cloud.admin.post(cloud.url("/flavors"), {"flavor": flavor})["flavor"]["id"]
-    refused = [cloud.create(f"big-{n}", flavorRef=big) for n in range(4)]
-    for server in refused:
-        shown = cloud.until(server, "ERROR")
-        assert shown["fault"]["code"] == 500
-        assert "No valid host" in shown["fault"]["message"]
-        assert cloud.claims(server) == {}
-    cloud.delete(*refused)
