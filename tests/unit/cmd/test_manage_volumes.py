@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,6 +191,7 @@ def test_show(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
 
     whole = json.loads(shown("--json"))
     assert whole["attachment_id"] == scene.attachment
+    assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\.\d+", whole["created_at"])
     assert json.loads(whole["connection_info"]) == CONNECTION
     assert json.loads(shown("--connection_info", "--json")) == CONNECTION
     assert "| driver_volume_type | local" in shown("--connection_info")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,9 +81,14 @@ def _connector(path: Path) -> dict[str, Any]:
 
 def _print(session: Session, values: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
-        session.say(json.dumps(values, default=str))
+        session.say(json.dumps(values, default=_written))
     else:
         session.properties(values)
+
+
+def _written(moment: datetime.datetime) -> str:
+    """A time as Nova writes it into JSON: UTC, without saying so."""
+    return moment.replace(tzinfo=None).isoformat()
 
 
 _SERVER = argument("instance_uuid", metavar="<instance_uuid>", help="UUID of the server.")
