@@ -157,11 +157,11 @@ class Runner:
         try:
             with recorded(work, operation):
                 result = perform(work)
-        except (exceptions.InstanceNotFound, Preempted) as exc:
-            LOG.info("%s of instance %s ended early: %s", operation.method, work.instance.uuid, exc or "preempted")
-            journal.finish(work.entry, book.DONE, "gone")
-            return "gone"
         except Exception as exc:
+            if _overtaken(work, exc):
+                LOG.info("%s of instance %s ended early: %s", operation.method, work.instance.uuid, exc or "preempted")
+                journal.finish(work.entry, book.DONE, "gone")
+                return "gone"
             LOG.exception("%s of instance %s failed", operation.method, work.instance.uuid)
             journal.finish(work.entry, book.FAILED, f"{type(exc).__name__}: {exc}")
             raise
@@ -175,13 +175,26 @@ def recorded(work: Work, operation: Operation) -> Iterator[None]:
     with event(work, operation.event):
         try:
             yield
-        except (exceptions.InstanceNotFound, Preempted):
-            raise
         except Exception as exc:
+            if _overtaken(work, exc):
+                raise
             _record_fault(work, exc)
             if operation.reverts and not isinstance(exc, exceptions.UnexpectedTaskStateError):
                 revert_task_state(work)
             raise
+
+
+def _overtaken(work: Work, error: Exception) -> bool:
+    """Whether a delete was faster. That the guest alone is missing on its host is a failure like others."""
+    if isinstance(error, Preempted):
+        return True
+    if not isinstance(error, exceptions.InstanceNotFound):
+        return False
+    try:
+        work.agent.store.instance(work.ctxt, work.instance.uuid, ())
+    except exceptions.InstanceNotFound:
+        return True
+    return False
 
 
 @contextlib.contextmanager

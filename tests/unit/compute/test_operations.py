@@ -12,6 +12,7 @@ from kilonova.base import clock
 from kilonova.contract import exceptions, objects
 from kilonova.contract.rpc import compute as table
 from kilonova.db.objects import instance as instances
+from kilonova.virt.driver import BlockDevices
 
 
 def test_stop_start_and_both_reboots(world: World) -> None:
@@ -34,6 +35,25 @@ def test_stop_start_and_both_reboots(world: World) -> None:
         assert world.driver()._guests.get(server.uuid).boots == boots + 1
         world.idle()
         assert world.events(server.uuid, ctxt.request_id) == [("compute_reboot_instance", "Success")]
+
+
+@pytest.mark.parametrize(
+    ("method", "task", "args"),
+    [("stop_instance", "powering-off", {"clean_shutdown": True}), ("start_instance", "powering-on", {})],
+)
+def test_a_guest_that_is_missing_leaves_no_server_stuck(
+    world: World, method: str, task: str, args: dict[str, Any]
+) -> None:
+    world.host()
+    server = world.built()
+    world.driver().destroy(world.ctxt(), server, [], BlockDevices())
+    ctxt = world.cast(method, server, task, **args)
+    world.until(server.uuid, vm_state="active", task_state=None)
+    world.idle()
+    fault = world.fault(server.uuid)
+    assert fault is not None
+    assert "could not be found" in fault.message
+    assert world.events(server.uuid, ctxt.request_id) == [(f"compute_{method}", "Error")]
 
 
 def test_delete_leaves_nothing(world: World) -> None:
