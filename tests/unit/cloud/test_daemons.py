@@ -126,11 +126,11 @@ def test_probes(tmp_path: Path) -> None:
 
 def test_signal_of_choice(supervisor: Supervisor, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    script = f"trap 'touch {mark}; exit' INT; echo ready; while :; do sleep 0.1; done"
+    script = f"trap 'touch {mark}; exit' USR1; echo ready; while :; do sleep 0.1; done"
     supervisor.start(
         Daemon("one", ["bash", "-c", script], ready=lambda: "ready" in supervisor.output("one").read_text())
     )
-    supervisor.stop("one", how=signal.SIGINT)
+    supervisor.stop("one", how=signal.SIGUSR1)
     assert mark.exists()
 
 
