@@ -47,6 +47,16 @@ def test_only_administrators_see_flavors_that_are_not_public(world: Any) -> None
     assert world.get("/flavors/hidden").json["flavor"]["name"] == "hidden"
 
 
+def test_an_administrators_project_may_have_access_as_well(world: Any) -> None:
+    world.flavor("open")
+    world.flavor("hidden", is_public=False)
+    assert [f["id"] for f in world.get("/flavors", user="admin").json["flavors"]] == ["open"]
+    assert world.post("/flavors/hidden/action", _access(PROJECT), user="admin").status_code == 200
+    assert [f["id"] for f in world.get("/flavors", user="admin").json["flavors"]] == ["hidden", "open"]
+    closed = world.get("/flavors?is_public=false", user="admin").json["flavors"]
+    assert [f["id"] for f in closed] == ["hidden"]
+
+
 def _access(project: str) -> dict[str, Any]:
     return {"addTenantAccess": {"tenant": project}}
 

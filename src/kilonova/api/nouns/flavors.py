@@ -84,8 +84,8 @@ def _rows(call: Call[Services], wanted: Page) -> list[dict[str, Any]]:
             return flavors.flavor_list(
                 tx,
                 is_public=is_public,
-                # A flavor that is not public is listed to the projects that have access.
-                project_id=None if call.context.is_admin else call.context.project_id,
+                # A flavor that is not public is listed to the projects that have access, those of administrators too.
+                project_id=call.context.project_id,
                 disabled=None if call.context.is_admin else False,
                 min_memory_mb=_number(call, "minRam"),
                 min_root_gb=_number(call, "minDisk"),
