@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from keystoneauth1 import loading
 from oslo_config import cfg
 
 from kilonova.clients.cinder.client import Cinder
 from kilonova.clients.glance.client import Glance
-from kilonova.clients.http import Http
+from kilonova.clients.http import Http, Reply, Request, Transport
 from kilonova.clients.keystone.client import Keystone
-from kilonova.clients.keystone.sessions import KeystoneTransport, Sessions, adapter_endpoint
 from kilonova.clients.neutron.networking import Neutron
 from kilonova.clients.neutron.rest import NeutronRest
 from kilonova.clients.placement.client import Placement
+
+if TYPE_CHECKING:
+    from kilonova.clients.keystone.sessions import Sessions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,26 +34,71 @@ class Clients:
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Clients:
-        sessions = Sessions(conf)
+        way = Way(conf)
         return cls(
-            placement=_placement(conf, sessions),
-            neutron=_neutron(conf, sessions),
-            glance=_glance(conf, sessions),
-            cinder=_cinder(conf, sessions),
-            keystone=_keystone(conf, sessions),
+            placement=_placement(way),
+            neutron=_neutron(way),
+            glance=_glance(way),
+            cinder=_cinder(way),
+            keystone=_keystone(way, ("keystone", "service_user")),
         )
 
 
-def _placement(conf: cfg.ConfigOpts, sessions: Sessions) -> Placement:
-    transport = KeystoneTransport(
-        sessions, "placement", adapter_endpoint(conf, "placement"), ("placement",), microversion_name="placement"
-    )
-    return Placement(Http("placement", transport))
+class Way:
+    """The way to other services. keystoneauth1 is loaded by the first request: a start does not wait for it."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.conf = conf
+        self._lock = threading.Lock()
+        self._made: Sessions | None = None
+
+    @property
+    def sessions(self) -> Sessions:
+        """One for all services, so that they share their tokens."""
+        from kilonova.clients.keystone.sessions import Sessions
+
+        with self._lock:
+            if self._made is None:
+                self._made = Sessions(self.conf)
+            return self._made
+
+    def to(self, group: str, endpoint: dict[str, Any], groups: tuple[str, ...], **how: Any) -> Transport:
+        """The transport to the service of a configuration group; arguments as those of KeystoneTransport."""
+
+        def make() -> Transport:
+            from kilonova.clients.keystone.sessions import KeystoneTransport
+
+            return KeystoneTransport(self.sessions, group, endpoint, groups, **how)
+
+        return _Later(make)
 
 
-def _neutron(conf: cfg.ConfigOpts, sessions: Sessions) -> Neutron:
+class _Later:
+    """A transport that is made by the first request."""
+
+    def __init__(self, make: Callable[[], Transport]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def _transport(self) -> Transport:
+        return self._make()
+
+    def send(self, request: Request) -> Reply:
+        return self._transport.send(request)
+
+    def stream(self, request: Request) -> tuple[Reply, Iterable[bytes]]:
+        return self._transport.stream(request)
+
+
+def _placement(way: Way) -> Placement:
+    endpoint = adapter_endpoint(way.conf, "placement")
+    return Placement(Http("placement", way.to("placement", endpoint, ("placement",), microversion_name="placement")))
+
+
+def _neutron(way: Way) -> Neutron:
+    conf = way.conf
     endpoint = adapter_endpoint(conf, "neutron")
-    transport = KeystoneTransport(sessions, "neutron", endpoint, ("neutron", "service_user"), versioned_paths=True)
+    transport = way.to("neutron", endpoint, ("neutron", "service_user"), versioned_paths=True)
     rest = NeutronRest(Http("neutron", transport, conf.neutron.http_retries), conf.neutron.extension_sync_interval)
     return Neutron(
         rest,
@@ -59,34 +108,44 @@ def _neutron(conf: cfg.ConfigOpts, sessions: Sessions) -> Neutron:
     )
 
 
-def _glance(conf: cfg.ConfigOpts, sessions: Sessions) -> Glance:
+def _glance(way: Way) -> Glance:
+    conf = way.conf
     endpoint = adapter_endpoint(conf, "glance")
     if conf.glance.api_servers:
         endpoint["endpoint_override"] = list(conf.glance.api_servers)
-    transport = KeystoneTransport(sessions, "glance", endpoint, ("service_user",), versioned_paths=True)
+    transport = way.to("glance", endpoint, ("service_user",), versioned_paths=True)
     return Glance(Http("glance", transport, conf.glance.num_retries), conf.glance.num_retries)
 
 
-def _cinder(conf: cfg.ConfigOpts, sessions: Sessions) -> Cinder:
-    transport = KeystoneTransport(
-        sessions, "cinder", cinder_endpoint(conf), ("cinder", "service_user"), microversion_name="volume"
-    )
+def _cinder(way: Way) -> Cinder:
+    conf = way.conf
+    transport = way.to("cinder", cinder_endpoint(conf), ("cinder", "service_user"), microversion_name="volume")
     return Cinder(Http("cinder", transport, conf.cinder.http_retries), cross_az_attach=conf.cinder.cross_az_attach)
 
 
-def _keystone(
-    conf: cfg.ConfigOpts, sessions: Sessions, groups: tuple[str, ...] = ("keystone", "service_user")
-) -> Keystone:
-    transport = KeystoneTransport(
-        sessions, "keystone", adapter_endpoint(conf, "keystone"), groups, versioned_paths=True
-    )
-    return Keystone(Http("keystone", transport))
+def _keystone(way: Way, groups: tuple[str, ...]) -> Keystone:
+    endpoint = adapter_endpoint(way.conf, "keystone")
+    return Keystone(Http("keystone", way.to("keystone", endpoint, groups, versioned_paths=True)))
 
 
 def operators_keystone(conf: cfg.ConfigOpts) -> Keystone:
     """Keystone with the credentials that validate tokens, if there are: operators let these set limits."""
+    from keystoneauth1 import loading
+
     loading.register_auth_conf_options(conf, "keystone_authtoken")
-    return _keystone(conf, Sessions(conf), ("keystone_authtoken", "keystone", "service_user"))
+    return _keystone(Way(conf), ("keystone_authtoken", "keystone", "service_user"))
+
+
+def adapter_endpoint(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
+    """Where [group] says its service is: catalog filter, or an override."""
+    options = conf[group]
+    return {
+        "service_type": options.service_type,
+        "service_name": options.service_name,
+        "interface": options.valid_interfaces,
+        "region_name": options.region_name,
+        "endpoint_override": options.endpoint_override,
+    }
 
 
 def cinder_endpoint(conf: cfg.ConfigOpts) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Sequence
 
-from kilonova.cmd import assembly, process
+from kilonova.base import starting
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parts = assembly.Parts(process.configure("nova-metadata-api", argv))
-    return process.run(parts.conf, [assembly.metadata_server(parts)], [parts.close], [parts.reload])
+    with starting.undisturbed():
+        from kilonova.cmd import assembly, process
+
+        parts = assembly.Parts(process.configure("nova-metadata-api", argv))
+        services = [assembly.metadata_server(parts)]
+    return process.run(parts.conf, services, [parts.close], [parts.reload])
 
 
 if __name__ == "__main__":

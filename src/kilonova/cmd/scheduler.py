@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Sequence
 
-from kilonova.cmd import assembly, process
+from kilonova.base import starting
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parts = assembly.Parts(process.configure("nova-scheduler", argv))
-    return process.run(parts.conf, [assembly.scheduler(parts)], [parts.close], [parts.reload])
+    with starting.undisturbed():
+        from kilonova.cmd import assembly, process
+
+        parts = assembly.Parts(process.configure("nova-scheduler", argv))
+        services = [assembly.scheduler(parts)]
+    return process.run(parts.conf, services, [parts.close], [parts.reload])
 
 
 if __name__ == "__main__":

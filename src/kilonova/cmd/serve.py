@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from kilonova.base import clock
+from kilonova.base import clock, starting
 from kilonova.cmd import assembly, process
 
 
@@ -17,13 +17,17 @@ class Whole:
     def start(self) -> None:
         """Raises what the first service raises that does not start; those before it are stopped."""
         try:
-            for make in assembly.whole(self._parts):
-                for service in make():
-                    service.start()
-                    self._running.append(service)
+            with starting.undisturbed():
+                self._start()
         except BaseException:
             self.stop(self._parts.conf.graceful_shutdown_timeout)
             raise
+
+    def _start(self) -> None:
+        for make in assembly.whole(self._parts):
+            for service in make():
+                service.start()
+                self._running.append(service)
 
     def stop(self, timeout: float) -> None:
         end = clock.monotonic() + timeout

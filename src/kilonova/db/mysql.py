@@ -34,8 +34,16 @@ class SharingConnection(Connection):
         key = tuple(sorted(sslp.items()))
         with _LOCK:
             if key not in _CONTEXTS:
-                _CONTEXTS[key] = super()._create_ssl_ctx(sslp)
+                _CONTEXTS[key] = super()._create_ssl_ctx(sslp) if sslp else _unverified()
             return _CONTEXTS[key]
+
+
+def _unverified() -> ssl.SSLContext:
+    """What PyMySQL makes where the URL says nothing of TLS, without reading the certificates that it does not ask."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_NONE
+    return made
 
 
 def connect(_dialect: Any, _record: Any, arguments: list[Any], options: dict[str, Any]) -> SharingConnection:

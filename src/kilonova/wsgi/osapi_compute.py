@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from kilonova.base import starting
+
 
 def __getattr__(name: str) -> Any:
     if name != "application":
         raise AttributeError(name)
-    from kilonova.cmd import assembly, process
-    from kilonova.wsgi import files
+    with starting.undisturbed():
+        from kilonova.cmd import assembly, process
+        from kilonova.wsgi import files
 
-    made = assembly.api(assembly.Parts(process.configure("nova-api", files.arguments())))
+        made = assembly.api(assembly.Parts(process.configure("nova-api", files.arguments())))
     globals()[name] = made
     return made

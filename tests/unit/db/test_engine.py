@@ -218,7 +218,7 @@ def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tried
 
 
-def test_connections_to_mysql_read_the_systems_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_to_mysql_read_certificates_only_where_they_ask_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pymysql")
     from kilonova.db import mysql
 
@@ -226,11 +226,13 @@ def test_connections_to_mysql_read_the_systems_certificates_once(monkeypatch: py
     read: list[object] = []
     real = ssl.create_default_context
     monkeypatch.setattr(ssl, "create_default_context", lambda **options: (read.append(options), real(**options))[1])
-    for _ in range(3):
-        mysql.SharingConnection(defer_connect=True)
-    own = mysql.SharingConnection(defer_connect=True, ssl_verify_cert=True)
-    assert len(read) == 2
-    assert own.ctx.verify_mode is ssl.CERT_REQUIRED
+    plain = [mysql.SharingConnection(defer_connect=True) for _ in range(3)]
+    assert len({id(one.ctx) for one in plain}) == 1
+    assert plain[0].ctx.verify_mode is ssl.CERT_NONE
+    assert not read
+    checking = [mysql.SharingConnection(defer_connect=True, ssl_verify_cert=True) for _ in range(3)]
+    assert len(read) == 1
+    assert checking[0].ctx.verify_mode is ssl.CERT_REQUIRED
 
 
 def test_a_database_at_mysql_makes_such_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,18 +199,6 @@ def never_connected(exc: BaseException) -> bool:
     return any(sign in text for sign in ("NewConnectionError", "Connection refused", "NameResolutionError"))
 
 
-def adapter_endpoint(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
-    """Where [group] says its service is: catalog filter, or an override."""
-    options = conf[group]
-    return {
-        "service_type": options.service_type,
-        "service_name": options.service_name,
-        "interface": options.valid_interfaces,
-        "region_name": options.region_name,
-        "endpoint_override": options.endpoint_override,
-    }
-
-
 def adapter_repeating(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
     """What [group] wants tried again; keystoneauth1 does that by itself, for any method, before `Http` does."""
     options = conf[group]
