@@ -18,6 +18,8 @@ class FakeCinder(FakeService):
         self.volumes: dict[str, dict[str, Any]] = {}
         self.attachments: dict[str, dict[str, Any]] = {}
         self.snapshots: dict[str, dict[str, Any]] = {}
+        self.paths = "/dev/fake"
+        """Below it hosts find what is exported to them."""
 
     def volume(self, size: int = 1, *, project: str = "project", **more: Any) -> str:
         """An available volume; its id."""
@@ -148,7 +150,7 @@ class FakeCinder(FakeService):
         attachment["device"] = connector.get("mountpoint")
         attachment["connection_info"] = {
             "driver_volume_type": "local",
-            "device_path": f"/dev/fake/{attachment['volume_id']}",
+            "device_path": f"{self.paths}/{attachment['volume_id']}",
             "access_mode": "rw",
             "attachment_id": attachment["id"],
         }

@@ -403,6 +403,53 @@ def test_ephemeral_swap_and_local_volume(host):
     assert [name.split("_")[0] for name in cached if "_" in name] == ["ephemeral", "ephemeral", "swap"]
 
 
+def with_volume(host, bus):
+    """A guest that runs with a volume, and whether its domain (running, defined) has it."""
+    file = host.root / "volume.raw"
+    file.write_bytes(b"\0" * (8 << 20))
+    name = "/dev/vdx" if bus == "virtio" else "/dev/sdx"
+    connection = {"driver_volume_type": "local", "data": {"device_path": str(file)}}
+    volume = Volume("11111111-1111-1111-1111-111111111111", None, connection, name, None)
+    spec = host.spec(
+        image_meta=guests.image("raw", hw_disk_bus=bus, hw_scsi_model="virtio-scsi"),
+        block_devices=BlockDevices(volumes=[volume]),
+    )
+    host.driver.spawn(None, spec)
+
+    def has_it():
+        domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
+        return [volume.volume_id in domain.XMLDesc(flags) for flags in (0, libvirt.VIR_DOMAIN_XML_INACTIVE)]
+
+    assert has_it() == [True, True]
+    return spec, volume, has_it
+
+
+def test_a_stopped_guest_lets_go_of_a_volume_and_starts_with_it_again(host):
+    spec, volume, has_it = with_volume(host, "virtio")
+    host.driver.power_off(spec.instance)
+    host.driver.detach_volume(spec.instance, volume)
+    host.driver.detach_volume(spec.instance, volume)
+    assert has_it() == [False, False]
+    host.driver.power_on(None, spec)
+    assert has_it() == [True, True]
+
+
+def test_a_running_guest_lets_go_of_a_scsi_disk_by_itself(host):
+    spec, volume, has_it = with_volume(host, "scsi")
+    host.driver.detach_volume(spec.instance, volume)
+    assert has_it() == [False, False]
+    assert host.driver.guest(spec.instance.uuid).power_state == Power.RUNNING
+
+
+def test_a_guest_that_does_not_answer_keeps_its_disk(host):
+    host.conf.set_override("device_detach_attempts", 2, "libvirt")
+    host.conf.set_override("device_detach_timeout", 1, "libvirt")
+    spec, volume, has_it = with_volume(host, "virtio")
+    with pytest.raises(exceptions.DeviceDetachFailed, match="asked 2 times"):
+        host.driver.detach_volume(spec.instance, volume)
+    assert has_it() == [True, True]
+
+
 def test_flat_images_are_whole(host):
     host.conf.set_override("images_type", "flat", "libvirt")
     host.driver.stop()

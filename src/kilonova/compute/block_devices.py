@@ -125,7 +125,8 @@ class Attacher:
             self.agent.store.act(ctxt, mapping, "save")
         connector = self.agent.driver.volume_connector(self.instance)
         attachment = cinder.attachment_update(ctxt, mapping.attachment_id, connector, mapping.device_name)
-        mapping.connection_info = json.dumps(connection_of(attachment, mapping))
+        shared = cinder.volume_show(ctxt, mapping.volume_id)["multiattach"]
+        mapping.connection_info = json.dumps(connection_of(attachment, mapping, shared))
         self.agent.store.act(ctxt, mapping, "save")
         cinder.attachment_complete(ctxt, mapping.attachment_id)
 
@@ -165,11 +166,16 @@ class Attacher:
         )
 
 
-def connection_of(attachment: Mapping[str, Any], mapping: Mapping_) -> dict[str, Any]:
-    """The connection info as it is kept: with the volume's serial, which guests see as the disk's."""
+def connection_of(attachment: Mapping[str, Any], mapping: Mapping_, shared: bool) -> dict[str, Any]:
+    """The connection info as it is kept: with the volume's serial, which guests see as the disk's.
+
+    `shared`: other servers may have the volume at the same time, which drivers must know.
+    """
     info = dict(attachment["connection_info"])
     info.setdefault("serial", mapping.volume_id)
     info["status"] = "reserved"
+    if shared:
+        info["multiattach"] = True
     return info
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kilonova.compute import external, refusal
+from kilonova.compute import disconnection, external, refusal
 from kilonova.compute.agent import Agent
 from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.runner import Runner
@@ -47,6 +47,16 @@ class Handlers:
         events: list[objects.InstanceExternalEvent],
     ) -> None:
         external.handle(self._agent, ctxt, instances, events)
+
+    def remove_volume_connection(
+        self, ctxt: RequestContext, *, volume_id: str, instance: objects.Instance, delete_attachment: bool
+    ) -> None:
+        """In turn with what else happens to the guest. Raises what `disconnection.disconnect` does."""
+
+        def job(turn: object) -> None:
+            disconnection.disconnect(self._agent, ctxt, instance, volume_id, delete_attachment)
+
+        self._agent.lanes.submit(instance.uuid, job).result()
 
     def get_console_output(
         self, ctxt: RequestContext, *, instance: objects.Instance, tail_length: int | str | None

@@ -130,6 +130,10 @@ class Store(abc.ABC):
             found.setdefault(each.instance_uuid, []).append(each)
         return found
 
+    def block_device(self, ctxt: RequestContext, volume_id: str, uuid: str) -> objects.BlockDeviceMapping:
+        """By which the instance has the volume. Raises VolumeBDMNotFound."""
+        return self.call(ctxt, "BlockDeviceMapping", "get_by_volume_and_instance", volume_id, uuid)
+
     def interfaces(self, ctxt: RequestContext, uuid: str) -> list[objects.VirtualInterface]:
         return list(self.call(ctxt, "VirtualInterfaceList", "get_by_instance_uuid", uuid).objects)
 

@@ -108,6 +108,18 @@ OPTIONS: list[cfg.Opt] = [
         deprecated_name="num_iscsi_scan_tries",
         help="How often to look for the device of a volume.",
     ),
+    cfg.IntOpt(
+        "device_detach_attempts",
+        default=8,
+        min=1,
+        help="How often a running guest is asked for a device before it counts as one that does not give it away.",
+    ),
+    cfg.IntOpt(
+        "device_detach_timeout",
+        default=20,
+        min=1,
+        help="Seconds that a running guest has to give a device away before it is asked again.",
+    ),
     cfg.StrOpt(
         "nfs_mount_point_base",
         default="$state_path/mnt",

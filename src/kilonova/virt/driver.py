@@ -99,6 +99,16 @@ class Volume:
     delete_on_termination: bool = False
     tag: str | None = None
 
+    @property
+    def serial(self) -> str:
+        """Serial number of the guest's disk."""
+        return str(self.connection_info.get("serial") or self.volume_id)
+
+    @property
+    def multiattach(self) -> bool:
+        """Whether other guests may have it at the same time."""
+        return bool(self.connection_info.get("multiattach", False))
+
 
 @dataclasses.dataclass(frozen=True)
 class LocalDisk:
@@ -230,6 +240,13 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def reboot(self, ctxt: RequestContext, guest: GuestSpec, hard: bool) -> None: ...
+
+    @abc.abstractmethod
+    def detach_volume(self, instance: objects.Instance, volume: Volume) -> None:
+        """Take a volume from its guest, whether that runs or not, and disconnect it from the host.
+
+        A guest or a disk that is not there is no error. Raises DeviceDetachFailed when a running guest keeps the disk.
+        """
 
     @abc.abstractmethod
     def console_output(self, instance: objects.Instance) -> bytes:

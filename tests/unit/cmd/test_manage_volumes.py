@@ -133,6 +133,15 @@ def test_refresh(scene: Scene) -> None:
     assert scene.cinder.attachments[found.attachment_id]["device"] == "/dev/vdb"
 
 
+def test_a_volume_that_others_may_have_too_stays_one(scene: Scene) -> None:
+    """Else the guest would lock it, and its host disconnect it from under the others."""
+    shared = {**CONNECTION, "multiattach": True}
+    with scene.cloud.cell.write() as tx:
+        tx.execute(BLOCK_DEVICE_MAPPING.update().values(connection_info=json.dumps(shared)))
+    assert scene.refresh() == 0
+    assert json.loads(scene.recorded().connection_info)["multiattach"] is True
+
+
 def test_lock_of_before_stays(scene: Scene) -> None:
     scene.cloud.cell.run(instances.instance_update, scene.server, {"locked": True, "locked_by": "owner"})
     assert scene.refresh() == 0
@@ -224,3 +233,23 @@ def test_connector_without_os_brick(
     monkeypatch.delattr("kilonova.virt.libvirt.privileged", raising=False)
     assert cloud.run("volume_attachment", "get_connector") == 1
     assert "kilonova[libvirt]" in capsys.readouterr().out
+
+
+def test_connector_that_would_leave_out_paths(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where multipathing is asked for, multipathd has to run."""
+    brick = pytest.importorskip("os_brick.initiator.connector")
+    privileged = pytest.importorskip("kilonova.virt.libvirt.privileged")
+    monkeypatch.setattr(privileged, "prepare", lambda conf: None)
+    asked = []
+
+    def properties(helper: str, address: str, multipath: bool, enforce: bool, host: str) -> dict[str, str]:
+        asked.append((multipath, enforce))
+        return {"host": host}
+
+    monkeypatch.setattr(brick, "get_connector_properties", properties)
+    with cloud.conf.open("a") as file:
+        file.write("[libvirt]\nvolume_use_multipath = true\nvolume_enforce_multipath = false\n")
+    assert cloud.run("volume_attachment", "get_connector", "--json") == 0
+    assert asked == [(True, True)]

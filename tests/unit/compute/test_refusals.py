@@ -15,7 +15,14 @@ from kilonova.contract.rpc import compute as table
 from kilonova.db.objects import instance as instances
 from kilonova.db.objects import migration as migrations
 
-BUILT = {*OPERATIONS, "get_console_output", "get_host_uptime", "set_host_enabled", "external_instance_event"}
+BUILT = {
+    *OPERATIONS,
+    "external_instance_event",
+    "get_console_output",
+    "get_host_uptime",
+    "remove_volume_connection",
+    "set_host_enabled",
+}
 
 
 def given_back(world: World, server: objects.Instance, method: str) -> objects.Instance:

@@ -33,7 +33,8 @@ def get_connector(session: Session, json: bool) -> int:
         from kilonova.virt.libvirt import privileged, volumes
 
         privileged.prepare(session.conf)
-        connector = volumes.Volumes(session.conf, session.conf.host).connector()
+        # One that leaves out paths would be kept for as long as the volume is attached.
+        connector = volumes.Volumes(session.conf, session.conf.host).connector(enforce_multipath=True)
     except ImportError as exc:
         raise Refused(1, f"This needs os-brick, which kilonova[libvirt] brings: {exc}") from exc
     _print(session, connector, json)

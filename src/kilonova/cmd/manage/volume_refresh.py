@@ -69,7 +69,7 @@ class Renewal:
         try:
             self._let_go(former if former != new else None)
             attachment = self.cinder.attachment_update(self.ctxt, new, self.connector, self.mapping.device_name)
-            self._record(new, {"serial": volume_id} | attachment["connection_info"])
+            self._record(new, {"serial": volume_id} | attachment["connection_info"] | self._of_the_volume())
         except BaseException:
             self._settle(former, new)
             raise
@@ -88,6 +88,10 @@ class Renewal:
         if former is not None:
             # Hosts before version 6.3 of the interface leave it to us.
             self.cinder.attachment_delete(self.ctxt, former)
+
+    def _of_the_volume(self) -> dict[str, Any]:
+        """What was recorded with the former connection and is said of the volume, not by Cinder."""
+        return {name: value for name, value in connection_of(self.mapping).items() if name == "multiattach"}
 
     def _record(self, attachment_id: str, connection: Mapping[str, Any] | None) -> None:
         self.mapping.attachment_id = attachment_id

@@ -151,7 +151,7 @@ class FakeDriver(driver.Driver):
                     instance.uuid,
                     _name(instance),
                     vifs=tuple(vif["id"] for vif in guest.network_info),
-                    volumes=tuple(volume.volume_id for volume in guest.block_devices.volumes),
+                    volumes=_volumes(guest),
                     config_drive=bool(drive),
                 )
             )
@@ -179,14 +179,22 @@ class FakeDriver(driver.Driver):
 
     def power_on(self, ctxt: RequestContext, guest: driver.GuestSpec) -> None:
         with self._call("power_on", guest.instance.uuid):
-            self._boot(guest.instance.uuid)
+            self._boot(guest.instance.uuid, volumes=_volumes(guest))
 
     def reboot(self, ctxt: RequestContext, guest: driver.GuestSpec, hard: bool) -> None:
         with self._call("reboot", guest.instance.uuid):
             if hard and self._guests.get(guest.instance.uuid) is None:
-                self._guests.put(Guest(guest.instance.uuid, _name(guest.instance)))
+                self._guests.put(Guest(guest.instance.uuid, _name(guest.instance), volumes=_volumes(guest)))
+            elif hard:
+                self._boot(guest.instance.uuid, volumes=_volumes(guest))
             else:
                 self._boot(guest.instance.uuid)
+
+    def detach_volume(self, instance: objects.Instance, volume: driver.Volume) -> None:
+        with self._call("detach_volume", instance.uuid):
+            if (found := self._guests.get(instance.uuid)) is not None:
+                left = tuple(each for each in found.volumes if each != volume.volume_id)
+                self._guests.put(dataclasses.replace(found, volumes=left))
 
     def console_output(self, instance: objects.Instance) -> bytes:
         with self._call("console_output", instance.uuid):
@@ -231,10 +239,17 @@ class FakeDriver(driver.Driver):
     def _set(self, uuid: str, power_state: int) -> None:
         self._guests.put(dataclasses.replace(self._alive(uuid), power_state=power_state))
 
-    def _boot(self, uuid: str) -> None:
+    def _boot(self, uuid: str, volumes: tuple[str, ...] | None = None) -> None:
+        """With the volumes it had, or others."""
         found = self._alive(uuid)
         self._guests.put(
-            dataclasses.replace(found, power_state=Power.RUNNING, boots=found.boots + 1, started_at=time.time())
+            dataclasses.replace(
+                found,
+                power_state=Power.RUNNING,
+                boots=found.boots + 1,
+                started_at=time.time(),
+                volumes=found.volumes if volumes is None else volumes,
+            )
         )
 
     def _call(self, method: str, uuid: str | None = None) -> _Call:
@@ -319,6 +334,10 @@ class EphEncryptionDriverPLAIN(MediumFakeDriver):
 
 def _given(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
+
+
+def _volumes(guest: driver.GuestSpec) -> tuple[str, ...]:
+    return tuple(volume.volume_id for volume in guest.block_devices.volumes)
 
 
 def _name(instance: objects.Instance) -> str:

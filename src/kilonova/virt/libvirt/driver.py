@@ -22,12 +22,14 @@ from kilonova.virt.libvirt import (
     capabilities,
     console,
     cpu,
+    detach,
     device_metadata,
     machine,
     names,
     network,
     power,
     privileged,
+    sharing,
     storage,
     volumes,
 )
@@ -69,6 +71,7 @@ class LibvirtDriver(driver.Driver):
         self._facts = capabilities.HostFacts(conf, self._connection, self._layout, self._processors)
         self._builder = builder.Builder(conf, self._connection, self._layout, self._storage, self._processors)
         self._volumes = volumes.Volumes(conf, host)
+        self._sharing = sharing.Sharing(self._connection, self._volumes)
 
     # The host
 
@@ -168,6 +171,14 @@ class LibvirtDriver(driver.Driver):
             LOG.warning("Guest %s does not shut down for its reboot and is reset", found.uuid)
         self._remake(ctxt, spec)
 
+    def detach_volume(self, instance: objects.Instance, volume: driver.Volume) -> None:
+        conf, found = self._conf.libvirt, self._guest(instance.uuid)
+        try:
+            detach.take(found, volume, conf.device_detach_attempts, conf.device_detach_timeout)
+        except exceptions.InstanceNotFound:
+            LOG.info("Guest %s is not defined here; its volume %s is only disconnected", found.uuid, volume.volume_id)
+        self._sharing.disconnect(instance.uuid, volume, force=False)
+
     def console_output(self, instance: objects.Instance) -> bytes:
         found = self._guest(instance.uuid)
         try:
@@ -221,7 +232,18 @@ class LibvirtDriver(driver.Driver):
     ) -> None:
         """Connect, define and start. The first time the guest stays paused until its interfaces are wired."""
         instance = spec.instance
-        sources = {each.volume_id: self._volumes.connect(each) for each in spec.block_devices.volumes}
+        with self._sharing.connected(instance.uuid, spec.block_devices.volumes) as sources:
+            self._define_and_launch(spec, shape, sources, first, existing)
+
+    def _define_and_launch(
+        self,
+        spec: driver.GuestSpec,
+        shape: builder.Shape,
+        sources: Mapping[str, volumes.Source],
+        first: bool,
+        existing: ET.Element | None,
+    ) -> None:
+        instance = spec.instance
         name = names.domain_name(self._conf, instance)
         xml = to_xml(self._builder.domain(spec, shape, sources, name, existing))
         self._layout.instance(instance.uuid).console_log.touch()
@@ -281,7 +303,7 @@ class LibvirtDriver(driver.Driver):
         failures = network.unplug(vifs, self._owner(instance))
         for volume in block_devices.volumes:
             try:
-                self._volumes.disconnect(volume)
+                self._sharing.disconnect(instance.uuid, volume)
             except Exception as failure:  # noqa: BLE001 - every connector has errors of its own
                 failures.append(f"volume {volume.volume_id}: {failure}")
         return failures

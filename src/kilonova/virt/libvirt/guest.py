@@ -101,6 +101,21 @@ class Guest:
             time.sleep(_DESTROY_PAUSE)
         raise exceptions.InstancePowerOffFailure(reason="the hypervisor process does not end")
 
+    def is_persistent(self) -> bool:
+        with self._connection.domain(self.uuid) as domain:
+            return bool(domain.isPersistent())
+
+    def detach(self, device: ET.Element, running: bool) -> None:
+        """Ask the running guest for a device, or take it from the definition; it may be gone or going already."""
+        flags = libvirt.VIR_DOMAIN_AFFECT_LIVE if running else libvirt.VIR_DOMAIN_AFFECT_CONFIG
+        with self._connection.domain(self.uuid) as domain:
+            try:
+                domain.detachDeviceFlags(ET.tostring(device, encoding="unicode"), flags)
+            except libvirt.libvirtError as failure:
+                if not _is_leaving(failure):
+                    raise
+                LOG.debug("Guest %s: %s", self.uuid, failure)
+
     def undefine(self, keep_firmware_state: bool = False) -> None:
         """Forget the domain; with `keep_firmware_state` the NVRAM (and TPM) files stay for its next definition."""
         flags = libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
@@ -119,6 +134,16 @@ class Guest:
 def _is_stubborn(failure: libvirt.libvirtError) -> bool:
     """The process is there but does not die yet: stuck in the kernel, or the machine is very busy."""
     return failure.get_error_code() in (libvirt.VIR_ERR_OPERATION_TIMEOUT, libvirt.VIR_ERR_SYSTEM_ERROR)
+
+
+def _is_leaving(failure: libvirt.libvirtError) -> bool:
+    """The device is gone, or was asked for before; libvirt has several codes for either."""
+    code, words = failure.get_error_code(), failure.get_error_message() or ""
+    return (
+        code == libvirt.VIR_ERR_DEVICE_MISSING
+        or (code == libvirt.VIR_ERR_OPERATION_FAILED and "not found" in words)
+        or "already in the process of unplug" in words
+    )
 
 
 def info(domain: libvirt.virDomain) -> GuestInfo:

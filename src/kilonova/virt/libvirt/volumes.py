@@ -43,15 +43,18 @@ class Volumes:
         self._conf = conf
         self._host = host
 
-    def connector(self) -> Mapping[str, Any]:
-        """What the volume service must know of this host: addresses and initiator names."""
+    def connector(self, enforce_multipath: bool | None = None) -> Mapping[str, Any]:
+        """What the volume service must know of this host: addresses and initiator names.
+
+        `enforce_multipath`: refuse where multipathing is asked for and multipathd does not run; else as configured.
+        """
         from os_brick.initiator import connector as brick  # heavy, and hosts without volumes never need it
 
         properties: Mapping[str, Any] = brick.get_connector_properties(
             _ROOT_HELPER,
             self._conf.my_block_storage_ip,
             self._conf.libvirt.volume_use_multipath,
-            self._conf.libvirt.volume_enforce_multipath,
+            self._conf.libvirt.volume_enforce_multipath if enforce_multipath is None else enforce_multipath,
             host=self._host,
         )
         return properties
@@ -68,13 +71,14 @@ class Volumes:
         path = str(connected["path"])
         return Source(path, _source_type(path))
 
-    def disconnect(self, volume: Volume) -> None:
-        """Raises VolumeDriverNotFound, or os-brick's error when the device does not go."""
+    def disconnect(self, volume: Volume, force: bool = True) -> None:
+        """`force`: even when what was written does not reach the volume. Raises VolumeDriverNotFound, or os-brick's
+        error when the device does not go."""
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
         if kind in (*PATH_PROTOCOLS, "rbd", None):
             return
-        self._brick(kind, data, lambda each: each.disconnect_volume(dict(data), None, force=True, ignore_errors=True))
+        self._brick(kind, data, lambda each: each.disconnect_volume(dict(data), None, force=force, ignore_errors=force))
 
     def _brick(self, kind: str | None, data: Mapping[str, Any], act: Any) -> Any:
         if kind not in BRICK_PROTOCOLS:
@@ -113,8 +117,8 @@ class Volumes:
 
 def disk(volume: Volume, place: Place, source: Source, cache: str | None, discard: str | None) -> Disk:
     """The volume as the guest's disk; its serial number is the volume's id, so that the guest can tell which it is."""
-    info, data = volume.connection_info, volume.connection_info.get("data") or {}
-    shared = bool(info.get("multiattach", False))
+    data = volume.connection_info.get("data") or {}
+    shared = volume.multiattach
     limits = {name: int(value) for name, value in (data.get("qos_specs") or {}).items() if name in IO_LIMITS}
     is_host_device = source.source_type == "block" and not isinstance(source.source, NetworkSource)
     return Disk(
@@ -127,7 +131,7 @@ def disk(volume: Volume, place: Place, source: Source, cache: str | None, discar
         cache="none" if shared else cache,
         io="native" if is_host_device and (shared or cache in ("none", "directsync")) else None,
         discard="unmap" if data.get("discard") else discard,
-        serial=info.get("serial") or volume.volume_id,
+        serial=volume.serial,
         readonly=data.get("access_mode") == "ro",
         shareable=shared,
         limits=limits,
