@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 
-@dataclasses.dataclass(frozen=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Waits between attempts: the n-th is drawn from [floor, min(cap, base * factor**n)] seconds."""
 
     attempts: int = 4

@@ -6,11 +6,12 @@ above it (retries, error mapping, generations) is the code that runs in producti
 
 from __future__ import annotations
 
-import dataclasses
 import json as jsonlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol, TypeAlias
+
+import msgspec
 
 from kilonova.base import retry
 from kilonova.contract.context import RequestContext
@@ -60,13 +61,12 @@ class CredentialsMissing(ServiceError):
     """Neither a user's token nor credentials in the configuration are there for this call."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An answer: `content` is the raw body, empty for a streamed one."""
 
     status: int
     content: bytes = b""
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -76,8 +76,7 @@ class Reply:
         return jsonlib.loads(self.content) if self.content else {}
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request to a path below the service's endpoint.
 
     `admin` sends the service's own credentials even where the context carries a user's token.
@@ -89,7 +88,7 @@ class Request:
     admin: bool = False
     params: Params | None = None
     body: Any = None
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     microversion: str | None = None
     timeout: float | None = None
     upload: IO[bytes] | Iterator[bytes] | None = None

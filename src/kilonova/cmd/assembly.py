@@ -118,14 +118,17 @@ def scheduler(parts: Parts) -> Service:
 def conductor(parts: Parts, alone: bool = True) -> list[Service]:
     """The conductor and its repair loops. `alone`: it has the process to itself."""
     from kilonova.conductor import service
-    from kilonova.reconcile.control import loops
 
     parts.cells.wait()
     on_lapse = service.die if alone else service.fence
     made = service.Service(
         parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse, recheck=_recheck(parts)
     )
-    return [made, loops.make(made.world)] if parts.cells.has_api else [made]
+    if not parts.cells.has_api:
+        return [made]
+    from kilonova.reconcile.control import loops
+
+    return [made, loops.make(made.world)]
 
 
 def _recheck(parts: Parts) -> Callable[[Any, Any, int], None]:

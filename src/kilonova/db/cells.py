@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -42,8 +42,7 @@ class NoApiDatabaseError(Exception):
     """[api_database] connection is not set: this service knows its own cell only."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """One cell; `id` is its mapping's number in the API database."""
 
     id: int
@@ -59,8 +58,7 @@ class Cell:
         return self.uuid == CELL0_UUID
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CellDown:
+class CellDown(msgspec.Struct, frozen=True):
     """A cell that did not answer (in time)."""
 
     uuid: str

@@ -7,7 +7,6 @@ SQLite runs in WAL mode; its writers take turns in the process before they ask f
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import random
 import sqlite3
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
+import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -47,8 +47,7 @@ _MYSQL_RETRYABLE = frozenset({1020, 1205, 1213, 1317})
 _PG_RETRYABLE = frozenset({"40001", "40P01", "55P03"})
 
 
-@dataclasses.dataclass(frozen=True)
-class DatabaseOptions:
+class DatabaseOptions(msgspec.Struct, frozen=True):
     """How to connect; names and meaning as in the groups [database] and [api_database]. Times in seconds."""
 
     connection_recycle_time: int = 3600
@@ -71,7 +70,7 @@ class DatabaseOptions:
     @classmethod
     def from_group(cls, group: cfg.ConfigOpts.GroupAttr) -> DatabaseOptions:
         """The options of a configuration group."""
-        return cls(**{f.name: group[f.name] for f in dataclasses.fields(cls)})
+        return cls(**{name: group[name] for name in cls.__struct_fields__})
 
     def backoff(self) -> retry.Backoff:
         """The waits between tries of a transaction that lost against another one."""
@@ -137,7 +136,7 @@ class Database:
     @classmethod
     def from_group(cls, group: cfg.ConfigOpts.GroupAttr, url: str | None = None) -> Database:
         """The database of a configuration group, or another one (a cell's) with the group's options."""
-        options = dataclasses.asdict(DatabaseOptions.from_group(group))
+        options = msgspec.structs.asdict(DatabaseOptions.from_group(group))
         if url is not None:
             options["slave_connection"] = None
         return cls(url if url is not None else group.connection, **options)

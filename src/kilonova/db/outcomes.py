@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Updated:
+
+class Updated(msgspec.Struct, frozen=True):
     """The row was as expected and holds the new values now."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(msgspec.Struct, frozen=True):
     """The row exists but was not as expected; nothing was written. `current` has the columns that were asked about."""
 
     current: Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """There is no such row (any more); nothing was written."""
 
 

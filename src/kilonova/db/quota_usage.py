@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -81,8 +80,7 @@ def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
+class _Size(msgspec.Struct, frozen=True):
     user_id: str
     vcpus: int
     memory_mb: int

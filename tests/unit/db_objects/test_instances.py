@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import pathlib
 import sqlite3
 import types
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -222,7 +222,7 @@ def test_object_action_sends_back_what_changed(
 @pytest.fixture
 def lost_commit(cell_db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next transaction is lost when it is committed, as a Galera node may say then."""
-    cell_db.options = dataclasses.replace(cell_db.options, db_retry_interval=0.0)
+    cell_db.options = msgspec.structs.replace(cell_db.options, db_retry_interval=0.0)
     lose_next_commit(cell_db, monkeypatch)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 
+import msgspec
 import sqlalchemy as sa
 from tests.unit.flow.test_dispatcher import made, until
 
@@ -23,7 +23,7 @@ def test_a_transaction_that_loses_to_another_one_is_repeated_and_the_flow_goes_o
             lost.append(run.row.tries)
             raise sa.exc.OperationalError("UPDATE", None, sqlite3.OperationalError("database is locked"))
 
-    table.database.options = dataclasses.replace(table.database.options, db_retry_interval=0.0)
+    table.database.options = msgspec.structs.replace(table.database.options, db_retry_interval=0.0)
     new = NewFlow("op", "s", {})
     table.offer(new)
     dispatcher = made(table, flow("op", step(commit, atomic=True)))

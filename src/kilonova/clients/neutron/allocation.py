@@ -7,11 +7,12 @@ it bound is unbound.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
+
+import msgspec
 
 from kilonova.base import clock
 from kilonova.clients.http import ServiceError
@@ -40,8 +41,7 @@ DEVICE_KEYS = (
 """What a binding profile says of one host's device; it goes when the port is unbound."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What new and existing ports of one server shall get.
 
     `in_one`: a new port is made and bound in one request by the service, not made by the user and bound afterwards.
@@ -53,18 +53,17 @@ class Wish:
     host: str | None
     groups: Sequence[str] = ()
     in_one: bool = True
-    mapping: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
-    pci_profiles: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    mapping: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    pci_profiles: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)
     attached: Collection[str] = ()
 
 
-@dataclasses.dataclass
-class Allotted:
+class Allotted(msgspec.Struct):
     """Ports in the requested order, and which of them existed before."""
 
-    ports: list[Item] = dataclasses.field(default_factory=list)
-    preexisting: list[str] = dataclasses.field(default_factory=list)
-    created: list[str] = dataclasses.field(default_factory=list)
+    ports: list[Item] = msgspec.field(default_factory=list)
+    preexisting: list[str] = msgspec.field(default_factory=list)
+    created: list[str] = msgspec.field(default_factory=list)
     """Made by this call, or found as the leftovers of an earlier one."""
 
 

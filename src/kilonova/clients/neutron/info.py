@@ -6,10 +6,11 @@ ports, floating addresses.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest
@@ -20,8 +21,7 @@ TUNNELED = frozenset({"vxlan", "gre", "geneve"})
 ROUTER = "router"
 
 
-@dataclasses.dataclass(frozen=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What the ports refer to: networks and subnets by id, DHCP server by subnet, floating by (port, fixed address)."""
 
     networks: Mapping[str, Item]

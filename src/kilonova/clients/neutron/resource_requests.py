@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from kilonova.base import ids
 from kilonova.clients.neutron import info, requests
@@ -15,8 +16,7 @@ from kilonova.contract import exceptions, network_info, objects
 from kilonova.contract.context import RequestContext
 
 
-@dataclasses.dataclass(frozen=True)
-class ResourceRequests:
+class ResourceRequests(msgspec.Struct, frozen=True):
     """For the request spec: network metadata, one request group per need of a port, instructions for all of them."""
 
     metadata: objects.NetworkMetadata

@@ -7,11 +7,12 @@ reference, microversions up to 1.36.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
+
+import msgspec
 
 from kilonova.base import retry
 from kilonova.clients.http import Http, Params, Reply, ServiceError
@@ -57,8 +58,7 @@ class ProviderMissing(ServiceError):
     """No such resource provider."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Allocations:
+class Allocations(msgspec.Struct, frozen=True):
     """All a consumer holds. `generation` is None when it holds nothing (the consumer does not exist)."""
 
     allocations: dict[str, dict[str, Any]]
@@ -71,8 +71,7 @@ class Allocations:
         return {provider: dict(each["resources"]) for provider, each in self.allocations.items()}
 
 
-@dataclasses.dataclass(frozen=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True):
     """A resource provider; `generation` as last seen."""
 
     uuid: str

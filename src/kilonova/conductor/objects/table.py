@@ -5,9 +5,10 @@ Which of it a caller may do: docs/decisions/0013-who-may-act-on-objects.md.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from kilonova.db.objects import (
     action,
@@ -41,8 +42,7 @@ from kilonova.db.objects import (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """`api` tells the database, `write` the kind of transaction; `whole`: it is given all databases instead."""
 
     fn: Callable[..., Any]

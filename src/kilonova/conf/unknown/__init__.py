@@ -6,7 +6,6 @@ docs/decisions/0014-unknown-options.md.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
 import importlib.resources
@@ -16,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 from oslo_config import cfg
 
 from kilonova import conf as configuration
@@ -43,8 +43,7 @@ NOVAS_PREFIXES = ("mdev_", "vgpu_")
 """Groups that Nova has one of for each type of device."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """An option that stands in a file and that nothing obeys. `novas`: Nova has it."""
 
     group: str

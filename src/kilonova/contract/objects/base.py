@@ -13,10 +13,10 @@ Source: oslo.versionedobjects; Nova's object versions.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import msgspec
 from oslo_versionedobjects import base as ovo
 from oslo_versionedobjects import exception as ovo_exceptions
 from oslo_versionedobjects import fields as ovo_fields
@@ -42,8 +42,7 @@ def version_tuple(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-@dataclasses.dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """A value that receivers up to a version do not know; `instead` is sent to them, without it sending is refused."""
 
     up_to: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 from typing import Any
 
+import msgspec
 
-@dataclasses.dataclass(frozen=True)
-class Argument:
+
+class Argument(msgspec.Struct, frozen=True):
     """One argument of a remote method; `kind` is `""`, `"*"` or `"**"`; a `default` of `...` means none."""
 
     name: str

@@ -6,9 +6,10 @@ first, since an older server understands less. `Served` is one method of a serve
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
+
+import msgspec
 
 from kilonova.contract.objects.signatures import Argument, arguments
 
@@ -18,8 +19,7 @@ def version_tuple(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-@dataclasses.dataclass(frozen=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True, dict=True):
     """One message that a method may become.
 
     `args`: names, comma separated; empty means those of the message before it. `up_to`: highest version cap at which
@@ -32,10 +32,10 @@ class Sent:
     args: str = ""
     up_to: str | None = None
     topic: str | None = None
-    source: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    source: Mapping[str, str] = msgspec.field(default_factory=dict)
     refuses: str | None = None
     guarded: tuple[str, ...] = ()
-    forms: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    forms: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -43,8 +43,7 @@ class Sent:
         return tuple(name.strip() for name in self.args.split(",") if name.strip())
 
 
-@dataclasses.dataclass(frozen=True)
-class Method:
+class Method(msgspec.Struct, frozen=True, dict=True):
     """One method of a client.
 
     `client`: its signature. `host`: the expression that gives the server to ask (`host`, `instance.host` ...), None for
@@ -65,9 +64,9 @@ class Method:
         filled: list[Sent] = []
         for message in self.sent:
             if message.version is not None and not message.args and filled:
-                message = dataclasses.replace(message, args=filled[-1].args)
+                message = msgspec.structs.replace(message, args=filled[-1].args)
             filled.append(message)
-        object.__setattr__(self, "sent", tuple(filled))
+        msgspec.structs.force_setattr(self, "sent", tuple(filled))
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -83,8 +82,7 @@ class Method:
         return fitting[-1]
 
 
-@dataclasses.dataclass(frozen=True)
-class Served:
+class Served(msgspec.Struct, frozen=True, dict=True):
     """One method of a server: its arguments (without the context) and the exceptions that are ordinary answers.
 
     `newer`: for a method of an older version, argument -> its name in the present one, None when it is gone.
@@ -93,7 +91,7 @@ class Served:
     name: str
     args: str
     expected: tuple[str, ...] = ()
-    newer: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    newer: Mapping[str, str | None] = msgspec.field(default_factory=dict)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -101,8 +99,7 @@ class Served:
         return arguments(self.args)
 
 
-@dataclasses.dataclass(frozen=True)
-class Api:
+class Api(msgspec.Struct, frozen=True, dict=True):
     """One interface: where it is served, in which version and under which namespace.
 
     `newer`: of an older major version, the present interface, whose methods carry its calls out.
@@ -115,8 +112,8 @@ class Api:
     methods: tuple[Method, ...]
     served: tuple[Served, ...]
     alt_topic: str | None = None
-    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    by_service_version: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    aliases: Mapping[str, str] = msgspec.field(default_factory=dict)
+    by_service_version: Mapping[int, str] = msgspec.field(default_factory=dict)
     newer: Api | None = None
 
     @cached_property

@@ -5,10 +5,10 @@ Counting asks every cell, so these functions are given all databases instead of 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -28,8 +28,7 @@ OF_THE_PROJECT = ("fixed_ips", "floating_ips", "networks")
 """Resources of which a user has no limit of its own."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Databases:
+class Databases(msgspec.Struct, frozen=True):
     cells: Cells
     conf: cfg.ConfigOpts
 
@@ -111,8 +110,7 @@ def count(databases: Databases, ctxt: Any, resource: str, *args: Any, **kwargs: 
 # ---------------------------------------------------------------- checking
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What applies to a project, to a user in it, and what of it was set for the project."""
 
     project: Values

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 from kilonova.contract.context import RequestContext
 from kilonova.wire.rpc.endpoints import Endpoint
 from kilonova.wire.rpc.serializer import Decoder
 
 
-@dataclasses.dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """Where a message goes: any server of the topic, the named one, or (`fanout`) all."""
 
     topic: str
@@ -21,8 +21,7 @@ class Address:
     fanout: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A method with its arguments (wire objects allowed), and the interface version it belongs to."""
 
     method: str

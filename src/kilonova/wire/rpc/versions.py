@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable
+
+import msgspec
 
 from kilonova.contract.rpc import compute
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
-class Lowest:
+class Lowest(msgspec.Struct, frozen=True):
     """The lowest version of all compute services; None while there is none. `sure`: all cells answered."""
 
     version: int | None
