@@ -76,6 +76,14 @@ class Periodic:
             if not timer.busy:
                 self._push(timer, 0.0)
 
+    def respace(self, timer: Timer, spacing: float) -> None:
+        """Run the timer every `spacing` seconds; a new spacing counts from now."""
+        with self._changed:
+            if spacing != timer.spacing:
+                timer.spacing, timer.initial_delay = spacing, None
+                if not timer.busy:
+                    self._push(timer, timer.next_wait())
+
     def start(self) -> None:
         self._pool = pools.ThreadPool(self.name, self._workers, backlog=1000)
         self._thread = threading.Thread(target=self._loop, name=self.name, daemon=True)

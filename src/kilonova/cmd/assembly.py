@@ -24,6 +24,8 @@ class Parts:
     """What the services of one process share; each is made when first used."""
 
     conf: cfg.ConfigOpts
+    reloading: list[Callable[[], object]] = dataclasses.field(default_factory=list)
+    """What services do when the configuration was read again."""
 
     @functools.cached_property
     def compute_cap(self) -> AutomaticCap:
@@ -64,12 +66,15 @@ class Parts:
         return Cells(self.conf)
 
     def reload(self) -> None:
-        """Look again at what is asked for once: how new the compute services are, and which cells there are."""
+        """Look again at what is asked for once: how new the compute services are, and which cells there are; then tell
+        the services."""
         made = vars(self)
         if "compute_cap" in made:
             self.compute_cap.forget()
         if "cells" in made and self.cells.has_api:
             self.cells.refresh()
+        for tell in self.reloading:
+            tell()
 
     def close(self) -> None:
         """Connections to the bus and to databases."""
@@ -128,7 +133,9 @@ def conductor(parts: Parts, alone: bool = True) -> list[Service]:
         return [made]
     from kilonova.reconcile.control import loops
 
-    return [made, loops.make(made.world)]
+    repair = loops.make(made.world)
+    parts.reloading.append(repair.reload)
+    return [made, repair]
 
 
 def _recheck(parts: Parts) -> Callable[[Any, Any, int], None]:
@@ -155,7 +162,7 @@ def compute(parts: Parts, host: str, state_path: pathlib.Path, **options: Any) -
     from kilonova.metadata.configdrive import Documents
     from kilonova.reconcile.host import loops
 
-    return service.make(
+    made = service.make(
         parts.conf,
         parts.bus,
         host,
@@ -165,6 +172,8 @@ def compute(parts: Parts, host: str, state_path: pathlib.Path, **options: Any) -
         loops=loops.make,
         **options,
     )
+    parts.reloading.append(made.reload)
+    return made
 
 
 def whole(parts: Parts) -> list[Callable[[], list[Service]]]:

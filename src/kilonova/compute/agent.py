@@ -48,7 +48,9 @@ class Loop(Protocol):
     """A repair loop of the host. `spacing` in seconds, below 0 it does not run by itself."""
 
     name: str
-    spacing: float
+
+    @property
+    def spacing(self) -> float: ...
 
     def run(self) -> object: ...
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
-from kilonova.base.periodic import Periodic
+from kilonova.base.periodic import Periodic, Timer
 from kilonova.compute import startup
 from kilonova.compute.agent import Agent, Documents, Loop, Loops
 from kilonova.compute.events import ExternalEvents
@@ -52,6 +52,7 @@ class Service:
         self._handlers = Handlers(agent, self._runner)
         self._heartbeat = Heartbeat(agent.store, agent.host)
         self._loops: list[Loop] = list(loops(agent)) if loops is not None else []
+        self._loop_timers: list[tuple[Loop, Timer]] = []
         self._server: Any = None
         # A pulse of its own: a conductor that is slow to answer the repair loops must not make the host look dead.
         self._pulse = Periodic(f"pulse-{agent.host}", workers=1)
@@ -95,6 +96,11 @@ class Service:
         agent.journal.close()
         self._stopped.set()
 
+    def reload(self) -> None:
+        """Run the repair loops as often as the configuration says now."""
+        for loop, timer in self._loop_timers:
+            self.agent.timers.respace(timer, loop.spacing or DEFAULT_SPACING)
+
     def wait(self) -> None:
         """Until `stop()` has ended."""
         self._stopped.wait()
@@ -129,14 +135,16 @@ class Service:
             self._every(conf.update_resources_interval, self._audit, "resources")
             self._every(conf.scheduler_instance_sync_interval, self._list, "scheduler_sync")
             for loop in self._loops:
-                self._every(loop.spacing, loop.run, loop.name)
+                if (timer := self._every(loop.spacing, loop.run, loop.name)) is not None:
+                    self._loop_timers.append((loop, timer))
         timers.start()
 
-    def _every(self, spacing: float, fn: Callable[[], object], name: str) -> None:
-        if spacing >= 0:
-            latest = min(spacing or DEFAULT_SPACING, self.agent.conf.periodic_fuzzy_delay)
-            delay = random.uniform(0, latest)  # noqa: S311 - only so that hosts do not act as one
-            self.agent.timers.every(spacing or DEFAULT_SPACING, fn, name=name, initial_delay=delay)
+    def _every(self, spacing: float, fn: Callable[[], object], name: str) -> Timer | None:
+        if spacing < 0:
+            return None
+        latest = min(spacing or DEFAULT_SPACING, self.agent.conf.periodic_fuzzy_delay)
+        delay = random.uniform(0, latest)  # noqa: S311 - only so that hosts do not act as one
+        return self.agent.timers.every(spacing or DEFAULT_SPACING, fn, name=name, initial_delay=delay)
 
     def _audit(self) -> None:
         """Also learns whether an operator disabled the service."""

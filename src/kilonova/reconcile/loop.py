@@ -10,8 +10,8 @@ import abc
 import dataclasses
 import datetime
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
 
 from kilonova.base import clock
 
@@ -63,36 +63,58 @@ class Loop(abc.ABC):
         """Put it right; looks again at what must still be true."""
 
 
+class Settings(Protocol):
+    """[kilonova] of the configuration, which may change between two passes."""
+
+    @property
+    def reconcile_grace(self) -> float: ...
+
+    @property
+    def reconcile_dry_run(self) -> bool: ...
+
+    @property
+    def reconcile_disabled(self) -> Collection[str]: ...
+
+
+def is_on(settings: Settings, name: str) -> bool:
+    """Whether a loop is to run."""
+    return name not in settings.reconcile_disabled
+
+
 class Patience:
     """Remembers since when each suspect is seen."""
 
-    def __init__(self, grace: float, now: Callable[[], float] = clock.monotonic) -> None:
-        self._grace = grace
+    def __init__(self, now: Callable[[], float] = clock.monotonic) -> None:
         self._now = now
         self._since: dict[str, float] = {}
 
-    def ripe(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+    def ripe(self, suspects: Sequence[Suspect], grace: float) -> list[Suspect]:
         """Those that were there in the last pass too, and for the grace time; what is not there now is forgotten."""
         now = self._now()
         before = self._since
         self._since = {each.key: before.get(each.key, now) for each in suspects}
-        return [each for each in suspects if each.key in before and now - before[each.key] >= self._grace]
+        return [each for each in suspects if each.key in before and now - before[each.key] >= grace]
 
 
 class Pass:
-    """Runs a loop once at a time."""
+    """Runs a loop once at a time, as the settings are when the pass begins; `grace` is a time of the loop's own."""
 
-    def __init__(self, loop: Loop, grace: float, dry_run: bool = False) -> None:
+    def __init__(self, loop: Loop, settings: Settings, grace: float | None = None) -> None:
         self.loop = loop
         self.report = Report(loop.name)
-        self._patience = Patience(grace)
-        self._dry_run = dry_run
+        self._patience = Patience()
+        self._settings = settings
+        self._grace = grace
 
     def run(self) -> Report:
         """One pass. A failure of the look ends it; a failure of one repair does not keep the others from being made.
 
-        The same failure pass after pass is told once: a cloud may have no such service.
+        The same failure pass after pass is told once: a cloud may have no such service. A loop that is switched off
+        does nothing; when it is on again, it has seen nothing before.
         """
+        if not is_on(self._settings, self.loop.name):
+            self._patience = Patience()
+            return self.report
         began = clock.monotonic()
         report = self.report
         before, report.error = report.error, None
@@ -104,19 +126,20 @@ class Pass:
             level = logging.DEBUG if report.error == before else logging.WARNING
             LOG.log(level, "%s: could not look: %s", self.loop.name, report.error)
             return report
-        ripe = self._patience.ripe(suspects)
+        grace, dry_run = self._settings.reconcile_grace, self._settings.reconcile_dry_run
+        ripe = self._patience.ripe(suspects, grace if self._grace is None else self._grace)
         report.seen = [each.harm for each in suspects]
         report.waiting = len(suspects) - len(ripe)
         report.repaired = report.failed = 0
         for suspect in ripe:
-            self._repair(suspect)
+            self._repair(suspect, dry_run)
         report.repaired_ever += report.repaired
         report.failed_ever += report.failed
         report.seconds = clock.monotonic() - began
         return report
 
-    def _repair(self, suspect: Suspect) -> None:
-        if self._dry_run or not suspect.repairable:
+    def _repair(self, suspect: Suspect, dry_run: bool) -> None:
+        if dry_run or not suspect.repairable:
             LOG.warning("%s: %s", self.loop.name, suspect.harm)
             return
         try:

@@ -131,6 +131,23 @@ def test_trigger_does_not_multiply_the_schedule() -> None:
     assert timer.runs == 2
 
 
+def test_a_new_spacing_counts_at_once() -> None:
+    timers = periodic.Periodic()
+    ran = threading.Semaphore(0)
+    timer = timers.every(60, ran.release, initial_delay=60)
+    timers.start()
+    timers.respace(timer, 0.01)
+    assert ran.acquire(timeout=5)
+    assert ran.acquire(timeout=5)
+    timers.respace(timer, 60)
+    while ran.acquire(timeout=0.2):
+        pass
+    before = timer.entry
+    timers.respace(timer, 60)
+    assert timer.entry == before
+    timers.stop()
+
+
 def test_shutdown_runs_phases_in_order_whatever_fails() -> None:
     ran: list[str] = []
     end = shutdown.Shutdown(timeout=5)

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.unit.compute.world import wait_for
 from tests.unit.conductor.stage import CELL1_UUID, PROJECT, Stage
 from tests.unit.conductor.test_build import run
 from tests.unit.conductor.test_delete import built
+from tests.unit.reconcile.test_loop import Settings
 
 from kilonova.base import clock
 from kilonova.conductor import records
@@ -36,7 +38,7 @@ DELETED = {**ALIVE, "deleted": 1}
 
 
 def twice(loop: Loop) -> Any:
-    made = Pass(loop, grace=0)
+    made = Pass(loop, Settings())
     made.run()
     report = made.run()
     assert report.error is None
@@ -292,5 +294,17 @@ def test_a_host_that_is_away_gets_nothing_sent_again(stage: Stage) -> None:
 def test_loops_are_made_as_configured(stage: Stage) -> None:
     stage.conf.set_override("reconcile_disabled", ["orphan_ports"], group="kilonova")
     made = loops.make(stage.world)
-    assert "orphan_ports" not in made.passes
-    assert "orphan_allocations" in made.passes
+    assert made.passes["orphan_ports"].run().passes == 0
+    assert made.passes["orphan_allocations"].run().passes == 1
+
+
+def test_a_loop_runs_as_often_as_the_configuration_says_now(stage: Stage) -> None:
+    stage.conf.set_override("reconcile_interval", 3600.0, group="kilonova")
+    made = loops.make(stage.world)
+    made.start()
+    try:
+        stage.conf.set_override("reconcile_interval", 0.1, group="kilonova")
+        made.reload()
+        assert wait_for(lambda: all(each.passes > 1 for each in made.reports()))
+    finally:
+        made.stop()

@@ -118,6 +118,33 @@ def test_events_can_be_switched_off(world: World) -> None:
     assert world.server(server.uuid).vm_state == "active"
 
 
+def test_power_sync_rests_while_it_is_switched_off(world: World, host: Any) -> None:
+    server = world.built()
+    world.set("kilonova", reconcile_disabled=["power_sync"])
+    world.driver().change(server.uuid, GuestChange.STOPPED)
+    assert loop(host, "power_sync").run() == 0
+    world.idle()
+    assert world.server(server.uuid).vm_state == "active"
+    world.set("kilonova", reconcile_disabled=[])
+    assert loop(host, "power_sync").run() == 1
+    world.until(server.uuid, vm_state="stopped", task_state=None)
+
+
+def test_loops_run_as_often_as_the_configuration_says_now(world: World) -> None:
+    world.set(periodic_enable=True, periodic_fuzzy_delay=3600, sync_power_state_interval=7200)
+    world.set("kilonova", reconcile_interval=3600.0)
+    host = world.host(loops=loops.make)
+
+    def timer(name: str) -> Any:
+        return next(each for each in host.agent.timers.timers if each.name == name)
+
+    world.set("kilonova", reconcile_interval=0.1)
+    host.reload()
+    assert wait_for(lambda: timer("missing_guests").runs > 1)
+    # That one has an option of its own, and a spacing that did not change begins no new wait.
+    assert (timer("power_sync").spacing, timer("power_sync").runs) == (7200, 0)
+
+
 # --- guests and records ------------------------------------------------------------------------
 
 
@@ -234,6 +261,14 @@ def test_an_overdue_build_goes_to_error(world: World) -> None:
 
 
 # --- network_info ------------------------------------------------------------------------------
+
+
+def test_network_info_rests_while_it_is_switched_off(world: World, host: Any) -> None:
+    server = world.built()
+    world.set("kilonova", reconcile_disabled=["network_info"])
+    assert loop(host, "network_info").run() is None
+    world.set("kilonova", reconcile_disabled=[])
+    assert loop(host, "network_info").run() == server.uuid
 
 
 def test_a_stale_cache_is_healed_and_strayed_ports_come_back(world: World, host: Any) -> None:

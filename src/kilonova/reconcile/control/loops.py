@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
+from oslo_config import cfg
+
 from kilonova.base.periodic import Periodic
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
@@ -21,12 +23,19 @@ LOG = logging.getLogger(__name__)
 class Service:
     """Runs each loop every [kilonova] reconcile_interval seconds, one pass at a time."""
 
-    def __init__(self, loops: list[Loop], interval: float, grace: float, dry_run: bool = False) -> None:
-        self.passes = {loop.name: Pass(loop, grace, dry_run) for loop in loops}
+    def __init__(self, loops: list[Loop], conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self.passes = {loop.name: Pass(loop, conf.kilonova) for loop in loops}
         self._timers = Periodic("reconcile", workers=2)
+        interval = conf.kilonova.reconcile_interval
         for each in self.passes.values():
             self._timers.every(interval, each.run, name=each.loop.name, initial_delay=interval)
         self._stopped = threading.Event()
+
+    def reload(self) -> None:
+        """Run as often as the configuration says now."""
+        for timer in self._timers.timers:
+            self._timers.respace(timer, self._conf.kilonova.reconcile_interval)
 
     def start(self) -> None:
         self._timers.start()
@@ -44,7 +53,7 @@ class Service:
 
 
 def make(world: World) -> Service:
-    """All loops that the configuration does not switch off."""
+    """All loops; one that the configuration switches off rests."""
     conf = world.conf
     made: list[Loop] = [
         OrphanAllocations(world),
@@ -57,7 +66,4 @@ def make(world: World) -> Service:
         made.append(OrphanAttachments(world))
     else:
         LOG.info("orphan_attachments does not run: neither [cinder] nor [service_user] has auth_type")
-    wanted = [loop for loop in made if loop.name not in conf.kilonova.reconcile_disabled]
-    return Service(
-        wanted, conf.kilonova.reconcile_interval, conf.kilonova.reconcile_grace, conf.kilonova.reconcile_dry_run
-    )
+    return Service(made, conf)

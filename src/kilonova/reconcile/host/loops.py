@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kilonova.reconcile.host.host import Host
@@ -13,7 +13,7 @@ from kilonova.reconcile.host.network_info import NetworkInfo
 from kilonova.reconcile.host.overdue_builds import OverdueBuilds
 from kilonova.reconcile.host.power_sync import PowerSync
 from kilonova.reconcile.host.unknown_guests import UnknownGuests
-from kilonova.reconcile.loop import Loop, Pass, Report
+from kilonova.reconcile.loop import Loop, Pass, Report, Settings
 from kilonova.virt.driver import GuestEvent
 
 NEVER = -1.0
@@ -23,7 +23,9 @@ class HostLoop(Protocol):
     """As the agent runs it; `spacing` in seconds, 0 for the agent's default, below 0 for never."""
 
     name: str
-    spacing: float
+
+    @property
+    def spacing(self) -> float: ...
 
     def run(self) -> object: ...
 
@@ -33,10 +35,16 @@ class HostLoop(Protocol):
 class Patient:
     """A loop that acts on what it has seen in every pass for the grace time."""
 
-    def __init__(self, loop: Loop, spacing: float, grace: float, dry_run: bool) -> None:
+    def __init__(
+        self, loop: Loop, spacing: Callable[[], float], settings: Settings, grace: float | None = None
+    ) -> None:
         self.name = loop.name
-        self.spacing = spacing
-        self._pass = Pass(loop, grace, dry_run)
+        self._spacing = spacing
+        self._pass = Pass(loop, settings, grace)
+
+    @property
+    def spacing(self) -> float:
+        return self._spacing()
 
     def run(self) -> Report:
         return self._pass.run()
@@ -46,21 +54,27 @@ class Patient:
 
 
 def make(host: Host) -> Sequence[HostLoop]:
-    """All loops that the configuration does not switch off."""
-    conf = host.conf
-    grace, dry_run = conf.kilonova.reconcile_grace, conf.kilonova.reconcile_dry_run
-    usual: float = conf.kilonova.reconcile_interval
-    overdue = usual if conf.instance_build_timeout else NEVER
-    made: list[HostLoop] = [
+    """All loops; one that the configuration switches off rests."""
+    conf, settings = host.conf, host.conf.kilonova
+
+    def usual() -> float:
+        return float(settings.reconcile_interval)
+
+    def unknown() -> float:
+        return _at_least(conf.running_deleted_instance_poll_interval, usual())
+
+    def overdue() -> float:
+        return usual() if conf.instance_build_timeout else NEVER
+
+    return [
         PowerSync(host),
         NetworkInfo(host),
-        Patient(UnknownGuests(host), _at_least(conf.running_deleted_instance_poll_interval, usual), grace, dry_run),
-        Patient(LeftoverFiles(host), conf.instance_delete_interval, grace, dry_run),
-        Patient(MissingGuests(host), usual, grace, dry_run),
-        Patient(Interrupted(host), usual, grace, dry_run),
-        Patient(OverdueBuilds(host), overdue, 0.0, dry_run),
+        Patient(UnknownGuests(host), unknown, settings),
+        Patient(LeftoverFiles(host), lambda: float(conf.instance_delete_interval), settings),
+        Patient(MissingGuests(host), usual, settings),
+        Patient(Interrupted(host), usual, settings),
+        Patient(OverdueBuilds(host), overdue, settings, grace=0.0),
     ]
-    return [loop for loop in made if loop.name not in conf.kilonova.reconcile_disabled]
 
 
 def _at_least(asked: float, usual: float) -> float:

@@ -7,6 +7,7 @@ import logging
 from kilonova.contract import context, exceptions, network_info, objects
 from kilonova.contract.states import VM, Task
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import is_on
 from kilonova.virt.driver import GuestEvent
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ class NetworkInfo:
 
     def run(self) -> str | None:
         """Look at the next server; its uuid."""
+        if not is_on(self._host.conf.kilonova, self.name):
+            return None
         while (instance := self._next()) is not None:
             if instance.host == self._host.host and judge(instance) and not self._host.busy(instance.uuid):
                 self.repair(instance)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.states import VM, Power, Task
 from kilonova.reconcile.host.host import Host
+from kilonova.reconcile.loop import is_on
 from kilonova.virt.driver import GuestChange, GuestEvent, GuestInfo
 
 LOG = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class PowerSync:
 
     def run(self) -> int:
         """Compare all; the number of servers that were put right or queued for it."""
+        if not is_on(self._host.conf.kilonova, self.name):
+            return 0
         repairs = [found for found in self.find() if judge(found.instance, found.power_state)]
         for found in repairs:
             self._queue(found.instance.uuid)
@@ -73,7 +76,7 @@ class PowerSync:
 
     def on_guest_event(self, event: GuestEvent) -> None:
         """Look at the guest as soon as what runs on it has ended."""
-        if self._listens:
+        if self._listens and is_on(self._host.conf.kilonova, self.name):
             LOG.info("guest %s: %s", event.uuid, event.change.name.lower())
             self._queue(event.uuid, EXPECTED[event.change])
 
