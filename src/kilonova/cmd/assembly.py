@@ -123,8 +123,10 @@ def scheduler(parts: Parts) -> Service:
 def conductor(parts: Parts, alone: bool = True) -> list[Service]:
     """The conductor and its repair loops. `alone`: it has the process to itself."""
     from kilonova.conductor import service
+    from kilonova.db import own_tables
 
     parts.cells.wait()
+    own_tables.require(parts.cells)
     on_lapse = service.die if alone else service.fence
     made = service.Service(
         parts.conf, parts.cells, parts.bus, parts.clients, parts.conf.host, on_lapse=on_lapse, recheck=_recheck(parts)

@@ -248,12 +248,11 @@ def requested_networks(spec: objects.RequestSpec) -> Iterable[objects.NetworkReq
 
 
 def level(spec: objects.RequestSpec) -> objects.RequestLevelParams:
-    """The spec's instructions for the whole tree, made when missing."""
+    """The spec's instructions for the whole tree, made when missing. Nova's API leaves those out that it has none of."""
     if field(spec, "request_level_params") is None:
-        spec.request_level_params = objects.RequestLevelParams(
-            root_required=set(), root_forbidden=set(), same_subtree=[]
-        )
+        spec.request_level_params = objects.RequestLevelParams()
     found: objects.RequestLevelParams = spec.request_level_params
+    found.obj_set_defaults()
     return found
 
 

@@ -146,6 +146,12 @@ def test_always_enabled_and_ours(around):
     assert level.root_required == {"OWNER_NOVA"}
 
 
+def test_instructions_of_novas_api_leave_out_what_they_do_not_say(around):
+    level = ran(around, request_level_params=objects.RequestLevelParams()).request_level_params
+    assert level.root_forbidden == {"COMPUTE_STATUS_DISABLED"}
+    assert level.same_subtree == []
+
+
 def test_old_hosts_have_no_owner_trait(around, source, snapshot):
     source.rows[make.CELL].services.append(make.service_row("old", version=60))
     snapshot._since = None
