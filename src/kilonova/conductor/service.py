@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from kilonova.base import clock, ids
+from kilonova.base.periodic import Periodic
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.conductor.ops import build, delete
+from kilonova.conductor.peers import LOOK_EVERY
 from kilonova.conductor.world import Recheck, World
 from kilonova.db.cells import Cells
 from kilonova.db.heartbeat import Heartbeat
@@ -86,6 +88,9 @@ class Service:
             "conductor",
             interval=conf.report_interval,
         )
+        self._periodic = Periodic("conductor", workers=1)
+        if cells.has_api:
+            self._periodic.every(LOOK_EVERY, self.world.peers.near, name="peers", initial_delay=5.0)
         self._server = bus.serve("conductor", host, [ObjectService(cells, conf), self.tasks])
         self._stopped = threading.Event()
 
@@ -93,11 +98,13 @@ class Service:
         self._heartbeat.start()
         self.dispatcher.start()
         self._server.start()
+        self._periodic.start()
         LOG.info("conductor %s started", self.host)
 
     def stop(self, timeout: float = 30.0) -> None:
         """Take nothing new, let present steps end, hand the flows back."""
         end = clock.monotonic() + timeout
+        self._periodic.stop(0.0)
         self._server.stop()
         self.dispatcher.stop(timeout)
         self._heartbeat.stop()

@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from kilonova.base import clock
 from kilonova.conductor import hosts
+from kilonova.conductor.peers import Peers
 from kilonova.contract.context import RequestContext
 from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
@@ -66,6 +67,7 @@ class World:
         self.scheduler = scheduler
         self.recheck = recheck
         self.began = clock.monotonic()
+        self.peers = Peers(conf, cells, bus)
         self._compute = compute
 
     @property

@@ -148,6 +148,9 @@ class FlowTable:
     def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
         return self.database.run(_take, flow_id, owner, lease_ms)
 
+    def arrived(self, flow_id: str) -> bool:
+        return self.database.run(_arrived, flow_id)
+
     def renew(self, held: Mapping[str, int], lease_ms: int) -> set[str]:
         return self.database.run(_renew, held, lease_ms)
 
@@ -182,7 +185,13 @@ def _take_due(tx: Any, owner: str, lease_ms: int, limit: int, ops: Sequence[str]
 def _take(tx: Any, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
     free = _EVERY_COLUMN.where(F.id == flow_id, F.state.in_(_LIVE), F.lease_until <= now_ms())
     found = tx.execute(_locking(tx, free)).first()
-    return None if found is None else _lease(tx, _row(found), owner, lease_ms)
+    return None if found is None else _lease(tx, _row(found), owner, lease_ms, called=True)
+
+
+def _arrived(tx: Any, flow_id: str) -> bool:
+    query = sa.update(KN_FLOW).where(F.id == flow_id, F.state == str(State.OFFERED))
+    values = {"state": str(State.RUNNING), "wake_at": _WOKEN, "updated_at": now_ms()}
+    return bool(tx.execute(query.values(values)).rowcount)
 
 
 def _renew(tx: Any, held: Mapping[str, int], lease_ms: int) -> set[str]:
@@ -238,12 +247,9 @@ def _new_values(flow: NewFlow, now: int) -> dict[str, Any]:
 
 
 def _changed_values(change: Change, now: int) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "state": str(change.state),
-        "position": change.position,
-        "tries": change.tries,
-        "updated_at": now,
-    }
+    values: dict[str, Any] = {"position": change.position, "tries": change.tries, "updated_at": now}
+    if change.state is not State.OFFERED:
+        values["state"] = str(change.state)
     if change.wake_at is not None:
         values["wake_at"] = sa.case((F.wake_at == _WOKEN, _WOKEN), else_=change.wake_at)
     for name in ("frame", "code_version"):
@@ -272,7 +278,7 @@ def _locking(tx: Any, query: sa.Select[Any]) -> sa.Select[Any]:
     return query if tx.dialect.name == "sqlite" else query.with_for_update(skip_locked=True)
 
 
-def _lease(tx: Any, row: FlowRow, owner: str, lease_ms: int) -> FlowRow | None:
+def _lease(tx: Any, row: FlowRow, owner: str, lease_ms: int, *, called: bool = False) -> FlowRow | None:
     now = now_ms()
     lease: dict[str, Any] = {
         "lease_owner": owner,
@@ -280,10 +286,13 @@ def _lease(tx: Any, row: FlowRow, owner: str, lease_ms: int) -> FlowRow | None:
         "lease_until": now + lease_ms,
         "wake_at": now,
     }
+    state = State.RUNNING if called and row.state is State.OFFERED else row.state
+    if state is not row.state:
+        lease["state"] = str(state)
     query = sa.update(KN_FLOW).where(F.id == row.id, F.lease_epoch == row.lease_epoch)
     if not tx.execute(query.values(lease)).rowcount:
         return None
-    return dataclasses.replace(row, **lease)
+    return dataclasses.replace(row, **(lease | {"state": state}))
 
 
 def _row(found: Any) -> FlowRow:

@@ -175,13 +175,23 @@ class Dispatcher:
         if not store.offer(flow):
             return self.resume(store, flow.subject_id, flow.op)
         if not self._begin(store, flow.id):
+            store.arrived(flow.id)
             self._signal(store.name).give()
         return True
 
     def resume(self, store: FlowStore, subject_id: str, op: str) -> bool:
-        """Drive the subject's offered or waiting flow now, whatever its time."""
-        rows = [row for row in store.active(subject_id, op) if not self.leases.holds(row.id)]
-        return bool(rows) and self._begin(store, rows[0].id)
+        """A cast arrived: drive the subject's offered or waiting flow now, whatever its time.
+
+        False if the work is already in hands.
+        """
+        rows = store.active(subject_id, op)
+        free = [row for row in rows if not self.leases.holds(row.id)]
+        if free and self._begin(store, free[0].id):
+            return True
+        arrived = [row for row in rows if row.state is State.OFFERED and store.arrived(row.id)]
+        if arrived:
+            self._signal(store.name).give()
+        return bool(arrived)
 
     def wake(self, subject_id: str, op: str | None = None) -> None:
         """Something happened to the subject: its flows look now instead of at their time."""

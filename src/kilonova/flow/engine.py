@@ -99,8 +99,7 @@ class Engine:
         except CannotOpen as exc:
             since = run.frame.setdefault(_SEALED_KEY, time.time())
             if time.time() - since < SEALED_PATIENCE:
-                state = State.RUNNING if run.row.state is State.OFFERED else run.row.state
-                self._nap(run, state, 1.0 + 2.0 * self._rng(), run.row.tries, None)
+                self._nap(run, run.row.state, 1.0 + 2.0 * self._rng(), run.row.tries, None)
                 return False
             LOG.error("flow %s %s goes on without its secrets: %s", run.row.op, run.subject_id, exc)
         else:
@@ -125,15 +124,17 @@ class Engine:
         except (LeaseLost, StoreFailed):
             raise
         except _StageFailed as exc:
-            return self._raised(stage, run, exc.error, began)
+            return self._raised(flow, stage, run, exc.error, began)
         except Exception as exc:  # noqa: BLE001 - whatever a stage raises decides the flow's way
-            return self._raised(stage, run, exc, began)
+            return self._raised(flow, stage, run, exc, began)
 
-    def _raised(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
+    def _raised(self, flow: Flow, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
         if isinstance(exc, Finish):
             return self._end(run, State.DONE, run.event(EventKind.SUCCEEDED, str(exc), clock.monotonic() - began))
         if isinstance(exc, Again):
-            return self._nap(run, run.row.state, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
+            begun = not run.uncalled or stage is not flow.stages[0]
+            state = run.row.state if begun else State.OFFERED
+            return self._nap(run, state, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
         return self._failed(stage, run, exc, began)
 
     # Forward.

@@ -49,13 +49,14 @@ def build_offer(
     deadline: float,
     flow_id: str | None = None,
     answer: dict[str, Any] | None = None,
+    cast: bool = False,
 ) -> NewFlow:
     """The flow that builds what `schedule_and_build_instances` is cast for; the arguments are that call's, as objects.
 
     Put down in the API database in the transaction that stores build requests, request specs and instance mappings
-    (`db.flows.offer(tx, ...)`); then the same arguments are cast. `grace` is [kilonova] flow_grace, `deadline` is
-    [kilonova] build_deadline (both in seconds). A request that may be repeated gives the flow an id of its own and has
-    its `answer` kept.
+    (`db.flows.offer(tx, ...)`); then the same arguments are cast, which `cast` says: conductors of Nova's may get them.
+    `grace` is [kilonova] flow_grace, `deadline` is [kilonova] build_deadline (both in seconds). A request that may be
+    repeated gives the flow an id of its own and has its `answer` kept.
     """
     first = request_specs[0]
     frame = {
@@ -66,6 +67,7 @@ def build_offer(
         "block_device_mapping": _primitive(block_device_mapping),
         "tags": _primitive(tags),
         **({} if answer is None else {"answer": answer}),
+        **({"cast": True} if cast else {}),
     }
     secrets = {"auth_token": ctxt.auth_token, "admin_password": admin_password, "injected_files": injected_files}
     return NewFlow(

@@ -38,7 +38,10 @@ class Finish(Exception):
 
 
 class Again(Exception):
-    """Raised by a step or an undo: not now, call me again after `wait` seconds. Counts as no failure."""
+    """Raised by a step or an undo: not now, call me again after `wait` seconds. Counts as no failure.
+
+    An offered flow whose first step raises it stays offered.
+    """
 
     def __init__(self, reason: str, wait: float) -> None:
         super().__init__(reason)

@@ -67,6 +67,11 @@ class Run:
         return self.frame.get("failure")
 
     @property
+    def uncalled(self) -> bool:
+        """Whether the flow was taken because its grace is over: no cast of it is known to have arrived here."""
+        return self.lease.row.state is State.OFFERED
+
+    @property
     def tries(self) -> int:
         """Failed tries of this stage before this one."""
         return self.row.tries

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 
 class State(enum.StrEnum):
-    """Where a flow is. `offered` waits for its first conductor; the last four are the end."""
+    """Where a flow is. `offered`: no conductor was told of it, though one may be looking; the last four are the end."""
 
     OFFERED = "offered"
     RUNNING = "running"
@@ -131,7 +131,8 @@ class FlowEvent:
 class Change:
     """What a worker writes at a step's end. Fields left None stay; `frame` is JSON; `release` hands the lease back.
 
-    A signal that came while the worker ran wins over `wake_at`: the flow is then due at once.
+    A signal that came while the worker ran wins over `wake_at`: the flow is then due at once. State `offered` stays as
+    it is stored: the cast may have arrived meanwhile.
     """
 
     state: State
@@ -159,7 +160,13 @@ class FlowStore(Protocol):
         """Lease up to `limit` live flows whose `wake_at` and lease have passed, oldest first."""
 
     def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
-        """Lease one live flow now, whatever its `wake_at`; None if it is held, ended or unknown."""
+        """Lease one live flow now, whatever its `wake_at`; None if it is held, ended or unknown.
+
+        Its cast has arrived here: it is `offered` no more.
+        """
+
+    def arrived(self, flow_id: str) -> bool:
+        """The cast of a flow has arrived, and nobody is free for it: due now. False if it is not `offered`."""
 
     def renew(self, held: Mapping[str, int], lease_ms: int) -> set[str]:
         """Prolong leases of {flow id: epoch}; return the ids that are still held."""

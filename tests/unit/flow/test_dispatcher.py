@@ -16,7 +16,7 @@ from kilonova.db.flows import FlowTable
 from kilonova.flow import dispatcher as dispatcher_module
 from kilonova.flow.dispatcher import Dispatcher, Leases, Signal
 from kilonova.flow.engine import Engine
-from kilonova.flow.plan import Flow, flow, rest, step
+from kilonova.flow.plan import Again, Flow, flow, rest, step
 from kilonova.flow.run import Lease, Run
 from kilonova.flow.seal import Seal
 from kilonova.flow.store import NewFlow, State
@@ -143,6 +143,67 @@ def test_a_cast_takes_the_offered_flow_at_once_and_a_repeated_cast_nothing(table
     until(lambda: table.get(offered.id).lease_owner is None)
     dispatcher.stop(5)
     assert runs == ["s"]
+
+
+def shy(run: Run) -> None:
+    """Begins only what a cast has come for."""
+    if run.uncalled:
+        raise Again("perhaps a peer has it", 0.1)
+
+
+def test_what_no_cast_came_for_stays_offered_until_one_comes(table: FlowTable) -> None:
+    offered = NewFlow("op", "s", {})
+    table.offer(offered)
+    dispatcher = made(table, flow("op", step(shy)))
+    dispatcher.start()
+    until(lambda: table.get(offered.id).lease_epoch > 2)
+    assert table.get(offered.id).state is State.OFFERED
+    until(lambda: dispatcher.take(table, NewFlow("op", "s", {})))
+    until(lambda: table.get(offered.id).state is State.DONE)
+    dispatcher.stop(5)
+
+
+def test_a_cast_that_finds_nobody_free_is_remembered(table: FlowTable) -> None:
+    busy, free = threading.Event(), threading.Event()
+
+    def work(run: Run) -> None:
+        shy(run)
+        if run.subject_id == "first":
+            busy.set()
+            free.wait(5)
+
+    first, second = NewFlow("op", "first", {}), NewFlow("op", "second", {}, grace=60)
+    table.offer(second)
+    dispatcher = made(table, flow("op", step(work)), workers=1)
+    dispatcher.start()
+    assert dispatcher.take(table, first)
+    assert busy.wait(5)
+    assert dispatcher.resume(table, "second", "op")
+    assert table.get(second.id).state is State.RUNNING
+    assert not dispatcher.resume(table, "second", "op")
+    free.set()
+    until(lambda: table.get(second.id).state is State.DONE)
+    dispatcher.stop(5)
+
+
+def test_a_cast_that_comes_during_a_look_is_not_lost(table: FlowTable) -> None:
+    looking, go_on = threading.Event(), threading.Event()
+
+    def look(run: Run) -> None:
+        if run.uncalled:
+            looking.set()
+            go_on.wait(5)
+            raise Again("perhaps a peer has it", 60.0)
+
+    offered = NewFlow("op", "s", {})
+    table.offer(offered)
+    dispatcher = made(table, flow("op", step(look)))
+    dispatcher.start()
+    assert looking.wait(5)
+    assert dispatcher.resume(table, "s", "op")
+    go_on.set()
+    until(lambda: table.get(offered.id).state is State.DONE)
+    dispatcher.stop(5)
 
 
 def test_wake_shortens_a_rest(table: FlowTable) -> None:

@@ -203,6 +203,7 @@ def _record(
         call.context,
         grace=conf.kilonova.flow_grace,
         deadline=conf.kilonova.build_deadline,
+        cast=True,
         **arguments,
         **repeated,
     )

@@ -7,10 +7,11 @@ commit point is the removal of the build request in the transaction that maps th
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from kilonova.conductor import records
-from kilonova.conductor.building import elsewhere, placing, quota, resources, sending, watching
+from kilonova.conductor.building import elsewhere, placing, quota, resources, sending, watching, yielding
 from kilonova.conductor.frames import pack, unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions
@@ -35,11 +36,11 @@ class UserDeletedError(Exception):
 
 def choose(run: Run) -> None:
     """Hosts with claims in Placement, and alternates, for all servers at once that are still wanted."""
-    if run.row.lease_epoch > 1:
-        # An earlier worker may have claimed before it was lost.
-        _release_all(run)
     if "servers" not in run.frame:
-        _count_in(run)
+        run.frame["servers"] = _count_in(run)
+    if _may_be_elsewhere(run) or run.row.lease_epoch > 1:
+        # A peer's conductor, or an earlier worker, may have claimed before it was lost.
+        _release(run, run.frame["servers"])
     spec = unpack(run.frame["request_specs"][0])
     spec.num_instances = len(run.frame["servers"])
     run.guard()
@@ -53,20 +54,34 @@ def choose(run: Run) -> None:
     run.frame["hosts"] = dict(zip(run.frame["servers"], pack(chosen), strict=True))
 
 
-def _count_in(run: Run) -> None:
+def _count_in(run: Run) -> list[str]:
     if reason := run.frame.get("given_up"):
         raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)
-    uuids = _asked_for(run)
-    wanted = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
-    run.frame["servers"] = [uuid for uuid in uuids if uuid in {each["instance_uuid"] for each in wanted}]
-    for uuid in set(uuids) - set(run.frame["servers"]):
+    wanted = _wanted(run)
+    for uuid in set(_asked_for(run)) - set(wanted):
         _forget(run, uuid)
-    if not run.frame["servers"]:
-        raise Finish("all servers were deleted before a host was chosen")
+    if not wanted:
+        raise Finish("all servers were built, or deleted, before a host was chosen")
+    if _may_be_elsewhere(run):
+        yielding.give_way(run, wanted)
+    return wanted
 
 
-def _release_all(run: Run) -> None:
-    for uuid in run.frame.get("servers") or _asked_for(run):
+def _may_be_elsewhere(run: Run) -> bool:
+    """Whether our API cast this and no conductor of ours is known to have got it."""
+    return run.uncalled and bool(run.frame.get("cast"))
+
+
+def _wanted(run: Run) -> list[str]:
+    """Servers that are in no cell yet and that their user did not delete, in the order of the request."""
+    uuids = _asked_for(run)
+    found = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
+    known = {each["instance_uuid"] for each in found}
+    return [uuid for uuid in uuids if uuid in known]
+
+
+def _release(run: Run, uuids: Iterable[str]) -> None:
+    for uuid in uuids:
         resources.release_allocations(run.world, context(run), uuid)
 
 
@@ -94,7 +109,7 @@ def fan_out(run: Run) -> None:
 
 def bury_all(run: Run) -> None:
     """No hosts: nothing claimed, and each server's record in cell0 with the explanation."""
-    _release_all(run)
+    _release(run, _wanted(run))
     for uuid in _asked_for(run):
         _bury(run, uuid)
 
@@ -233,13 +248,14 @@ def _map(tx: Any, uuid: str, cell_uuid: str) -> bool:
 
 
 def _forget(run: Run, uuid: str) -> None:
-    """A server that ended before it was in a cell leaves no mapping, and its volumes are free.
+    """A server that ended before it was in a cell leaves no claim and no mapping, and its volumes are free.
 
     One that is in a cell did not end: a conductor of a peer's, which leaves no word in flows, has built it.
     """
     mapping = run.world.api.query(instance_mappings.instance_mapping_get, uuid)
     if mapping is not None and mapping["cell_id"] is not None:
         return
+    resources.release_allocations(run.world, context(run), uuid)
     devices, _ = _parts(run)
     resources.release_attachments(run.world, context(run), devices.objects if devices is not None else ())
     run.world.api.run(_forget_unmapped, uuid)

@@ -14,6 +14,9 @@ LOG = logging.getLogger(__name__)
 
 Method = Callable[..., Any]
 
+SERVICE_NAME = "kilonova"
+"""What our services say they are when they are pinged; Nova's name their kind ("conductor")."""
+
 
 class Endpoint:
     """One interface as served: `methods` by name, called with the context and keyword arguments."""
@@ -43,7 +46,7 @@ class Base:
 
     def ping(self, ctxt: Any, *, arg: Any) -> dict[str, Any]:
         """Give the argument back."""
-        return {"service": "kilonova", "arg": arg}
+        return {"service": SERVICE_NAME, "arg": arg}
 
     def get_backdoor_port(self, ctxt: Any) -> None:
         """Nova answers the port of its debugging console; we have none."""
