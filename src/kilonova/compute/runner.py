@@ -157,11 +157,12 @@ class Runner:
         try:
             with recorded(work, operation):
                 result = perform(work)
+        except Overtaken as exc:
+            why = str(exc.__cause__) or "preempted"
+            LOG.info("%s of instance %s ended early: %s", operation.method, work.instance.uuid, why)
+            journal.finish(work.entry, book.DONE, "gone")
+            return "gone"
         except Exception as exc:
-            if _overtaken(work, exc):
-                LOG.info("%s of instance %s ended early: %s", operation.method, work.instance.uuid, exc or "preempted")
-                journal.finish(work.entry, book.DONE, "gone")
-                return "gone"
             LOG.exception("%s of instance %s failed", operation.method, work.instance.uuid)
             journal.finish(work.entry, book.FAILED, f"{type(exc).__name__}: {exc}")
             raise
@@ -171,13 +172,13 @@ class Runner:
 
 @contextlib.contextmanager
 def recorded(work: Work, operation: Operation) -> Iterator[None]:
-    """The action's event around the body; on failure the fault, and the task state given back."""
+    """The action's event around the body; on failure the fault, and the task state given back. Raises Overtaken."""
     with event(work, operation.event):
         try:
             yield
         except Exception as exc:
             if _overtaken(work, exc):
-                raise
+                raise Overtaken from exc
             _record_fault(work, exc)
             if operation.reverts and not isinstance(exc, exceptions.UnexpectedTaskStateError):
                 revert_task_state(work)
@@ -207,7 +208,8 @@ def event(work: Work, name: str) -> Iterator[None]:
     try:
         yield
     except BaseException as exc:
-        error = None if isinstance(exc, Preempted) else exc
+        failed = exc.__cause__ if isinstance(exc, Overtaken) else exc
+        error = None if isinstance(failed, Preempted) else failed
         raise
     finally:
         if started and not isinstance(error, Closed):
@@ -250,6 +252,10 @@ def revert_task_state(work: Work) -> None:
     except (exceptions.InstanceNotFound, exceptions.UnexpectedTaskStateError) as exc:
         LOG.info("task state of instance %s is not given back: %s", instance.uuid, exc)
     work.agent.tracker.update(instance)
+
+
+class Overtaken(Exception):
+    """A delete was faster. `__cause__` is what the operation noticed of it."""
 
 
 class Explained(Exception):

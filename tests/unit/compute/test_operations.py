@@ -56,6 +56,22 @@ def test_a_guest_that_is_missing_leaves_no_server_stuck(
     assert world.events(server.uuid, ctxt.request_id) == [(f"compute_{method}", "Error")]
 
 
+def test_a_failed_operation_looks_once_whether_the_server_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.host()
+    server = world.built()
+    world.driver().destroy(world.ctxt(), server, [], BlockDevices())
+    store, asked = world.hosts["h1"].agent.store, []
+    real = store.instance
+    monkeypatch.setattr(store, "instance", lambda *args: (asked.append(args), real(*args))[1])
+    world.cast("start_instance", server, "powering-on")
+    assert wait_for(lambda: world.fault(server.uuid) is not None)
+    world.idle()
+    # Once more to give the task state back.
+    assert [attrs for _, _, attrs in asked if not attrs] == [(), ()]
+
+
 def test_delete_leaves_nothing(world: World) -> None:
     world.host()
     server = world.built()

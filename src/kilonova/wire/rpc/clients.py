@@ -89,11 +89,6 @@ class Client:
         monitored = self.MONITOR is not None and conf.rpc_response_timeout > self.MONITOR
         return None, self.MONITOR if monitored else None
 
-    def can_send(self, version: str) -> bool:
-        """Whether the cap allows that version."""
-        cap = self.cap
-        return cap is None or _fits(cap, version)
-
 
 class ComputeClient(Client):
     """Calls to compute hosts."""
