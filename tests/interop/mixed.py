@@ -74,13 +74,6 @@ class Mixed(Peer):
             sections["DEFAULT"]["compute_driver"] = f"fake.{driver}"
         return sections
 
-    def shared(self) -> dict[str, dict[str, Any]]:
-        sections = super().shared()
-        if self.beside:
-            # The peer's conductors leave no word in our flows of what they took.
-            sections.setdefault("kilonova", {})["flow_grace"] = 600
-        return sections
-
     def configure(self) -> None:
         super().configure()
         ini.write(self.beside_conf, {"DEFAULT": {"host": "beside"}})

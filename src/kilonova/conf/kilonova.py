@@ -22,8 +22,8 @@ OPTIONS: list[cfg.Opt] = [
         "flow_grace",
         default=5.0,
         min=0.0,
-        help="Seconds that a cast has to reach its receiver before a conductor takes the flow by itself. Longer than "
-        "builds take while conductors of Nova take from the same queue: they leave no word of what they took.",
+        help="Seconds that a cast has to reach its receiver before a conductor takes the flow by itself. Builds are "
+        "left alone for longer while conductors of Nova take from the same queue: they do not say what they took.",
     ),
     cfg.FloatOpt(
         "flow_watch",
