@@ -74,14 +74,24 @@ OPTIONS: list[cfg.Opt] = [
         "create servers from making ports on networks they can see.",
     ),
     cfg.FloatOpt(
-        "reconcile_interval", default=60.0, min=0.1, help="Seconds between two passes of each reconcile loop."
+        "reconcile_interval",
+        default=60.0,
+        min=0.1,
+        mutable=True,
+        help="Seconds between two passes of each reconcile loop.",
     ),
     cfg.FloatOpt(
         "reconcile_grace",
         default=60.0,
         min=0.0,
+        mutable=True,
         help="Seconds for which something must look wrong, in every pass, before it is repaired.",
     ),
-    cfg.BoolOpt("reconcile_dry_run", default=False, help="Report what would be repaired and change nothing."),
-    cfg.ListOpt("reconcile_disabled", default=[], help="Names of reconcile loops that do not run."),
+    cfg.BoolOpt(
+        "reconcile_dry_run",
+        default=False,
+        mutable=True,
+        help="Report what would be repaired and change nothing.",
+    ),
+    cfg.ListOpt("reconcile_disabled", default=[], mutable=True, help="Names of reconcile loops that do not run."),
 ]

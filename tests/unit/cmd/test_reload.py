@@ -26,19 +26,14 @@ OLD = 66
 
 
 class Running:
-    """A service in a process of its own; its log is read while it runs."""
+    """A service in a process of its own, started with the lines of `base`; its log is read while it runs."""
 
-    def __init__(self, module: str, folder: Path, cloud: Cloud) -> None:
+    def __init__(self, module: str, folder: Path, base: str) -> None:
         self.file, self.log = folder / "service.conf", folder / "service.log"
-        self.base = (
-            f"{cloud.conf.read_text()}[DEFAULT]\ntransport_url = fake://\nlog_file = {self.log}\nhost = here\n"
-            f"state_path = {folder}\nosapi_compute_listen = 127.0.0.1\nosapi_compute_listen_port = 0\n"
-            "metadata_listen = 127.0.0.1\nmetadata_listen_port = 0\n[api]\nauth_strategy = noauth2\n"
-        )
+        self.base = f"{base}[DEFAULT]\nlog_file = {self.log}\nstate_path = {folder}\n"
         self.write()
         words = [sys.executable, "-m", module, "--config-file", str(self.file)]
         self.process = subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL)
-        self.wait_for("ready")
 
     def write(self, more: str = "") -> None:
         self.file.write_text(self.base + more)
@@ -61,15 +56,26 @@ class Running:
         self.process.terminate()
         return self.process.wait(PATIENCE)
 
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
 
 @pytest.fixture(params=["conductor", "api"])
 def service(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Iterator[Running]:
     cloud.create_cell()
-    made = Running(f"kilonova.cmd.{request.param}", tmp_path, cloud)
-    yield made
-    if made.process.poll() is None:
-        made.process.kill()
-        made.process.wait()
+    base = (
+        f"{cloud.conf.read_text()}[DEFAULT]\ntransport_url = fake://\nhost = here\n"
+        "osapi_compute_listen = 127.0.0.1\nosapi_compute_listen_port = 0\n"
+        "metadata_listen = 127.0.0.1\nmetadata_listen_port = 0\n[api]\nauth_strategy = noauth2\n"
+    )
+    made = Running(f"kilonova.cmd.{request.param}", tmp_path, base)
+    try:
+        made.wait_for("ready")
+        yield made
+    finally:
+        made.kill()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of this kind are POSIX's")
