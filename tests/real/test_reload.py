@@ -48,6 +48,8 @@ def running(tmp_path_factory: pytest.TempPathFactory, others: HttpFakes) -> Iter
             for name in NAMES:
                 (folder / name).mkdir()
                 made[name] = Running(f"kilonova.cmd.{name}", folder / name, base + RARELY)
+                # A host that asks before there is a conductor waits rpc_response_timeout for its answer.
+                made["conductor"].wait_for("ready")
             for each in made.values():
                 each.wait_for("ready")
             yield made
