@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kilonova.cloud import ini
+from kilonova.cloud.commands import run, run_each
 from kilonova.cloud.daemons import Daemon, Supervisor
 from kilonova.cloud.services.kilonova import Compute
 from kilonova.cloud.services.peer import Peer
@@ -67,6 +68,18 @@ class Mixed(Peer):
         for host in self.members:
             shutil.rmtree(self.data / host, ignore_errors=True)
         super().set_up()
+        if self.beside and self.control == "theirs":
+            self.make_our_tables()
+
+    def make_our_tables(self) -> None:
+        """What an operator does before our conductors start: Nova's tables stay as they are, ours come beside them."""
+        for conf, *commands in (
+            (self.conf, ["api_db", "sync"], ["db", "sync"]),
+            (self.cell_conf("cell1"), ["db", "sync", "--local_cell"]),
+        ):
+            python = self.programs("ours") / "python"
+            shared = ["nova-manage", "--config-file", conf]
+            run(run_each(python, Compute.manage_entry, shared, *commands), self.set_up_log, self.foreign)
 
     def for_host(self, host: str) -> dict[str, dict[str, Any]]:
         sections = super().for_host(host)
