@@ -10,12 +10,12 @@ from typing import Any
 from oslo_config import cfg
 
 from kilonova.base import clock
-from kilonova.contract import context
+from kilonova.contract import context, exceptions
 from kilonova.db.cell import services
 from kilonova.db.cells import LOST, Cell, CellDown, Cells
 from kilonova.wire.rpc.clients import BaseClient
 from kilonova.wire.rpc.endpoints import SERVICE_NAME
-from kilonova.wire.rpc.errors import RpcError
+from kilonova.wire.rpc.errors import RpcError, RpcUnreachable
 
 LOG = logging.getLogger(__name__)
 
@@ -66,13 +66,14 @@ class Peers:
             return self._near
 
     def _look(self) -> bool:
-        if any(kind != SERVICE_NAME for kind in self._said(None)):
-            return True
         try:
-            answers = self._cells.scatter(self._living, self._sharing(), DATABASE_TIMEOUT)
-        except LOST as exc:
-            LOG.warning("the cells could not be read: %s", exc)
+            return any(kind != SERVICE_NAME for kind in self._said(None)) or self._is_one_by_name()
+        except (*LOST, RpcUnreachable) as exc:
+            LOG.warning("whose conductors take from our queue could not be found out: %s", exc)
             return True
+
+    def _is_one_by_name(self) -> bool:
+        answers = self._cells.scatter(self._living, self._sharing(), DATABASE_TIMEOUT)
         self._hosts |= {cell: found for cell, found in answers.items() if not isinstance(found, CellDown)}
         if any(cell not in self._hosts for cell in answers):
             return True
@@ -104,6 +105,8 @@ class Peers:
         for number in range(IN_TURN):
             try:
                 yield client.ping(context.admin(), number, timeout=PING_TIMEOUT, host=host)["service"]
-            except RpcError as exc:
+            except RpcUnreachable:
+                raise
+            except (RpcError, exceptions.NovaException) as exc:
                 LOG.debug("conductor %s does not answer: %s", host or "(any)", exc)
                 return

@@ -18,7 +18,7 @@ from kilonova.db.cell.tables import SERVICES
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
 from kilonova.db.heartbeat import service_announce
-from kilonova.wire.rpc.errors import RpcTimeout
+from kilonova.wire.rpc.errors import RpcTimeout, RpcUnreachable
 
 OURS, THEIRS = "kilonova", "conductor"
 
@@ -31,12 +31,15 @@ class Bus:
         self.conf = type("Conf", (), {"upgrade_levels": {"baseapi": None}, "rpc_response_timeout": 60})
         self.pings = 0
         self.unlisted: list[str] = []
+        self.away = False
 
     def at(self, url: str) -> Bus | None:
         return self if url == "fake:///" else None
 
     def call(self, ctxt: Any, to: Any, message: Any, timeout: float | None = None, monitor: Any = None) -> Any:
         self.pings += 1
+        if self.away:
+            raise RpcUnreachable("no broker")
         everybody = [each for found in self.there.values() for each in found] + self.unlisted
         said = everybody if to.server is None else self.there.get(to.server, [])
         if not said:
@@ -141,6 +144,16 @@ def test_a_cell_that_is_down_is_remembered_and_else_doubted(
     assert found.near()
     bus.there["a"] = [OURS]
     assert looking(bus).near()
+
+
+def test_a_broker_that_is_away_tells_nothing_and_is_not_asked_again_for_each(
+    stage: Stage, looking: Callable[[Bus], Peers]
+) -> None:
+    report(stage.cell0, "a", "b")
+    bus = Bus(a=[OURS], b=[OURS])
+    bus.away = True
+    assert looking(bus).near()
+    assert bus.pings == 1
 
 
 def test_an_answer_is_good_for_some_seconds(stage: Stage) -> None:
