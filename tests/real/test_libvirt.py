@@ -450,6 +450,26 @@ def test_a_guest_that_does_not_answer_keeps_its_disk(host):
     assert has_it() == [True, True]
 
 
+def test_guests_share_a_volume_and_the_last_one_ends_its_connection(host, monkeypatch):
+    file = host.root / "volume.raw"
+    file.write_bytes(b"\0" * (8 << 20))
+    connection = {"driver_volume_type": "local", "data": {"device_path": str(file)}, "multiattach": True}
+    volume = Volume("11111111-1111-1111-1111-111111111111", None, connection, "/dev/vdx", None)
+    disconnected = []
+    monkeypatch.setattr(host.driver._volumes, "disconnect", lambda each, force=True: disconnected.append(force))
+    first, second = (host.spec(block_devices=BlockDevices(volumes=[volume])) for _ in range(2))
+    host.driver.spawn(None, first)
+    host.driver.spawn(None, second)
+    host.driver.power_off(first.instance)
+    host.driver.power_on(None, first)
+    host.driver.power_off(first.instance)
+    host.driver.detach_volume(first.instance, volume)
+    assert disconnected == []
+    assert host.driver.guest(second.instance.uuid).power_state == Power.RUNNING
+    host.driver.destroy(None, second.instance, [], second.block_devices)
+    assert disconnected == [True]
+
+
 def test_flat_images_are_whole(host):
     host.conf.set_override("images_type", "flat", "libvirt")
     host.driver.stop()
