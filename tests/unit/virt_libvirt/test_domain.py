@@ -285,6 +285,19 @@ def test_what_cannot_be_given_is_refused(domain, specs, properties):
         domain(image_meta=guests.image(**properties), **flavored(extra_specs=specs))
 
 
+@pytest.mark.parametrize("encrypted", [True, False, None])
+def test_an_encrypted_volume_is_refused(domain, encrypted):
+    """Its guest would write in the clear."""
+    data = {"name": "p/v"} if encrypted is None else {"name": "p/v", "encrypted": encrypted}
+    volume = Volume("v", None, {"driver_volume_type": "rbd", "data": data}, "/dev/vdb", None)
+    disks = BlockDevices(volumes=[volume])
+    if encrypted:
+        with pytest.raises(exceptions.VolumeEncryptionNotSupported, match="rbd"):
+            domain(block_devices=disks)
+    else:
+        assert len(targets(domain({"v": Source("/dev/v")}, block_devices=disks))) == 2
+
+
 def test_unknown_machine_type(domain):
     with pytest.raises(exceptions.InvalidMachineType, match="pc-i440fx"):
         domain(image_meta=guests.image(hw_machine_type="sun4u"))

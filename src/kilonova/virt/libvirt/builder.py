@@ -73,6 +73,7 @@ class Builder:
         properties = machine.properties(image)
         extra_specs = instance.flavor.extra_specs or {}
         unsupported.refuse(properties, extra_specs)
+        unsupported.refuse_volumes(guest.block_devices.volumes)
         arch = machine.architecture(properties, cpu.host_arch(self._connection.capabilities))
         kind = firmware.machine_type(self._conf, arch, properties)
         firmware.check_machine(self._connection.capabilities, arch, kind, image)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kilonova.contract import exceptions
+from kilonova.virt.driver import Volume
 
 _HARMLESS = frozenset({"", "0", "no", "false", "none", "shared", "disabled"})
 
@@ -43,3 +44,11 @@ def refuse(properties: Mapping[str, Any], extra_specs: Mapping[str, str]) -> Non
         for name, what in wishes.items():
             if name in given and str(given[name]).strip().lower() not in _HARMLESS:
                 raise exceptions.Invalid(f"The libvirt driver cannot give a guest {what} yet ({where} {name})")
+
+
+def refuse_volumes(volumes: Iterable[Volume]) -> None:
+    """Raises VolumeEncryptionNotSupported: the guest would write in the clear to a volume that promises otherwise."""
+    for volume in volumes:
+        if (volume.connection_info.get("data") or {}).get("encrypted"):
+            kind = volume.connection_info.get("driver_volume_type")
+            raise exceptions.VolumeEncryptionNotSupported(volume_id=volume.volume_id, volume_type=kind)
