@@ -66,7 +66,8 @@ class Documents:
                     older = environ.get("HTTP_X_OPENSTACK_NOVA_API_VERSION")
                     headers = self._api.negotiation.headers(self._api.negotiation.choose(standard, older))
             except Fault as fault:
-                return _answer(environ, start_response, fault.code, faults.document(fault.code, fault.message), {})
+                body = faults.document(fault.code, fault.message)
+                return _answer(environ, start_response, fault.code, body, fault.headers)
             version = VERSIONS[mount]
             own = {"rel": "self", "href": f"{self._api.root(environ)}{mount}/"}
             shown = {"version": version | {"links": [own, *version["links"]]}}

@@ -5,11 +5,18 @@ from typing import Final
 
 from kilonova.clients.http import ServiceError
 from kilonova.contract.exceptions import CinderConnectionFailed, NovaException
+from kilonova.wire.http.faults import Fault
 from kilonova.wire.rpc.errors import RpcUnreachable
 
 LOG = logging.getLogger(__name__)
+__all__ = ["no_answer", "seen"]
 _UNSEEN: Final = 500
 _BUSY: Final = 429
+
+
+def no_answer() -> Fault:
+    """What is asked for may be in a cell that does not answer: nobody knows, which is not the same as no."""
+    return Fault(500, "A cell that may know does not answer; try again later.")
 
 
 def seen(error: Exception) -> tuple[int, str] | None:

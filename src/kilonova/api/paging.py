@@ -23,7 +23,7 @@ def page(call: Call[Services]) -> Page:
     """The page that a request asks for, bounded by ``[api] max_limit``."""
     most: int = call.services.conf.api.max_limit
     text = call.last("limit")
-    marker = call.last("marker") or None
+    marker = call.last("marker")
     if text is None:
         return Page(most, marker)
     try:

@@ -18,7 +18,7 @@ def test_flavors_are_listed_in_pages(world: Any) -> None:
     assert [flavor["id"] for flavor in second["flavors"]] == ["c"]
     assert "flavors_links" not in second
     assert world.get("/flavors?marker=x").status_code == 400
-    assert len(world.get("/flavors?marker=").json["flavors"]) == 3
+    assert world.get("/flavors?marker=").status_code == 400
     assert world.get("/flavors?minRam=many").status_code == 400
 
 
@@ -115,6 +115,7 @@ def test_key_pairs_are_listed_in_pages(world: Any) -> None:
     assert [k["keypair"]["name"] for k in first["keypairs"]] == ["a", "b"]
     assert first["keypairs_links"][0]["href"].endswith("limit=2&marker=b")
     assert world.get("/os-keypairs?marker=x", version="2.35").status_code == 400
+    assert world.get("/os-keypairs?marker=", version="2.35").status_code == 400
 
 
 def test_documents_of_versions_need_no_token(world: Any) -> None:

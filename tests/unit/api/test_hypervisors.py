@@ -211,3 +211,16 @@ def test_b040_while_a_cell_is_down(nodes: Any) -> None:
     break_cell(nodes, "c2")
     assert names(admin(nodes, "GET", f"{PATH}/detail")) == ["h1", "h2"]
     assert admin(nodes, "GET", f"{PATH}/statistics", version="2.87").json["hypervisor_statistics"]["count"] == 1
+
+
+def test_what_may_be_in_a_lost_cell_is_not_said_to_be_missing(nodes: Any) -> None:
+    break_cell(nodes, "c2")
+    for path, version in (
+        (f"{PATH}/{uuid(3)}", "2.96"),
+        (f"{PATH}/h3/search", "2.52"),
+        (f"{PATH}?hypervisor_hostname_pattern=h3", "2.96"),
+        (f"{PATH}?marker={uuid(3)}", "2.96"),
+    ):
+        assert admin(nodes, "GET", path, version=version).status_code == 500
+    assert admin(nodes, "GET", f"{PATH}/{uuid(1)}").status_code == 200
+    assert admin(nodes, "GET", f"{PATH}?marker=").status_code == 400

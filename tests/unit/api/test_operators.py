@@ -215,6 +215,37 @@ def test_b040_services_and_zones_while_a_cell_is_down(world: Any) -> None:
     assert admin(world, "GET", "/os-availability-zone/detail").status_code == 200
 
 
+def test_a_service_that_may_be_in_a_lost_cell_is_not_said_to_be_missing(world: Any) -> None:
+    here, lost = seeds.service(world, forced_down=True), seeds.service(world, "h2", cell="c2")
+    break_cell(world, "c2")
+    assert admin(world, "PUT", f"/os-services/{lost['uuid']}", {"status": "disabled"}).status_code == 500
+    assert admin(world, "DELETE", f"/os-services/{lost['uuid']}").status_code == 500
+    by_name = {"host": "h2", "binary": "nova-compute"}
+    assert admin(world, "PUT", "/os-services/disable", by_name, version="2.52").status_code == 500
+    assert admin(world, "PUT", f"/os-services/{here['uuid']}", {"status": "disabled"}).status_code == 200
+
+
+def test_of_two_hosts_the_last_counts(world: Any) -> None:
+    seeds.service(world)
+    seeds.service(world, "h2", cell="c2")
+    listed = admin(world, "GET", "/os-services?host=h1&host=h2", version="2.74").json["services"]
+    assert [one["host"] for one in listed] == ["h2"]
+
+
+def test_numbers_of_services(world: Any) -> None:
+    assert [admin(world, "DELETE", f"/os-services/{n}", version="2.52").status_code for n in ("-1", "9", "x")] == [
+        *(404, 404),
+        400,
+    ]
+
+
+def test_a_host_with_a_zone_stays_while_a_cell_is_down(world: Any) -> None:
+    number = zone(world, "z", "h1")
+    break_cell(world, "c2")
+    body = {"remove_host": {"host": "h1"}}
+    assert admin(world, "POST", f"/os-aggregates/{number}/action", body).status_code == 500
+
+
 # ---------------------------------------------------------------- zones
 
 

@@ -161,7 +161,7 @@ def test_tags_of_a_server_in_the_wrong_state(world: Any, state: str) -> None:
 def test_tags_of_a_foreign_server(world: Any) -> None:
     uuid = seeds.server(world, tags=["a"])
     for method, name in (("GET", ""), ("GET", "/a"), ("PUT", "/b"), ("DELETE", "/a"), ("DELETE", "")):
-        assert tags(world, uuid, method, name, project=seeds.OTHER).status_code == 404
+        assert tags(world, uuid, method, name, project=seeds.OTHER).status_code == 403
     assert seeds.record(world, uuid)["tags"] == ["a"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from tests.unit.api import seeds
 
 from kilonova.api.servers import listing
 from kilonova.base import ids
-from kilonova.db.api import aggregates, build_requests, instance_groups, request_specs
+from kilonova.db.api import aggregates, build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cells
 
@@ -292,6 +293,32 @@ def test_a_lost_cell_gives_partial_records(world: Any, half: dict[str, str]) -> 
     assert set(detail[0]) == {"id", "status", "tenant_id", "created", "links"}
     assert names(world.get("/servers?limit=5", version="2.69")) == ["c1"]
     assert world.get(f"/servers/{half['c2']}").status_code == 500
+
+
+def test_a_server_that_went_before_its_cell_was_lost_is_gone(world: Any, half: dict[str, str]) -> None:
+    spec = json.dumps({"nova_object.data": {"flavor": json.loads(seeds.FLAVOR)["cur"]}})
+    with world.cells.api.write() as tx:
+        request_specs.request_spec_create(tx, {"instance_uuid": half["c2"], "spec": spec})
+    assert world.get(f"/servers/{half['c2']}", version="2.69").status_code == 200
+    with world.cells.api.write() as tx:
+        instance_mappings.instance_mapping_update(tx, half["c2"], {"queued_for_delete": True})
+    assert world.get(f"/servers/{half['c2']}", version="2.69").status_code == 404
+    assert [s["id"] for s in world.get("/servers", version="2.69").json["servers"]] == [half["c1"]]
+
+
+def test_a_cell_that_is_lost_within_a_list_fails_it(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds.server(world)
+    lost = sa.exc.OperationalError("SELECT", {}, Exception("gone"))
+    monkeypatch.setattr(listing, "instance_parts", Mock(attach=Mock(side_effect=lost)))
+    assert world.get("/servers/detail").status_code == 500
+
+
+def test_an_empty_marker_is_none_and_the_last_of_two_limits_counts(world: Any) -> None:
+    for number in range(3):
+        seeds.server(world, display_name=str(number))
+    assert len(world.get("/servers?marker=").json["servers"]) == 3
+    page = world.get("/servers?limit=1&limit=2").json
+    assert (len(page["servers"]), "limit=2&" in page["servers_links"][0]["href"]) == (2, True)
 
 
 def test_a_lost_cell_fails_the_list_where_configured(world: Any, half: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.api import seeds
-from tests.unit.api.test_operators import admin
+from tests.unit.api.test_operators import admin, break_cell
 
 from kilonova.base import clock
 
@@ -101,3 +101,11 @@ def test_nothing_was_used(used: Any) -> None:
     future = "?start=2126-01-01T00:00:00&end=2126-01-02T00:00:00"
     assert used.get(f"{PATH}/{seeds.PROJECT}{future}").json["tenant_usage"].get("total_hours", 0) == 0
     assert used.get(f"{PATH}/{seeds.PROJECT}").status_code == 200
+
+
+def test_a_part_is_not_taken_for_the_whole(used: Any) -> None:
+    """Who bills by it would bill too little."""
+    break_cell(used, "c2")
+    for path in (PATH, f"{PATH}/{seeds.PROJECT}"):
+        assert admin(used, "GET", f"{path}{DAY}").status_code == 500
+        assert admin(used, "GET", f"{path}{DAY}&marker={used.ids[1]}").status_code == 500

@@ -118,6 +118,7 @@ def test_an_answer_carries_version_and_request_id(client: Any) -> None:
         ({"OpenStack-API-Version": "compute latest"}, "2.104"),
         ({"OpenStack-API-Version": "compute 2.7", "X-OpenStack-Nova-API-Version": "2.19"}, "2.7"),
         ({"OpenStack-API-Version": "volume 3.59"}, "2.1"),
+        ({"OpenStack-API-Version": "compute\t2.19"}, "2.19"),
     ],
 )
 def test_the_version_is_negotiated(client: Any, headers: dict[str, str], shown: str) -> None:
@@ -131,6 +132,16 @@ def test_a_version_that_is_not_served(client: Any, wanted: str, code: int) -> No
     answer = client.simulate_get("/v2.1/things/1", headers={"OpenStack-API-Version": f"compute {wanted}"})
     assert answer.status_code == code
     assert next(iter(answer.json.values()))["code"] == code
+    # Caches must keep it apart from the answer to another version.
+    named = (answer.headers.get("x-openstack-nova-api-version"), "vary" in answer.headers)
+    assert named == ((wanted, True) if code == 406 else (None, False))
+
+
+def test_headers_and_queries_that_say_nothing(client: Any) -> None:
+    assert client.simulate_get("/v2.1/things/1", headers={"X-OpenStack-Nova-API-Version": ""}).status_code == 400
+    answer = client.simulate_get("/v2.1/things/1", query_string="name=%FF")
+    assert answer.status_code == 400
+    assert "UTF-8" in answer.json["badRequest"]["message"]
 
 
 def test_the_legacy_endpoint_ignores_versions_and_drops_unknown_members(client: Any) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kilonova.api import errors
 from kilonova.api.services import Services
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import GenerationConflict
@@ -217,7 +218,7 @@ def _check_servers_stay(call: Call[Services], row: dict[str, Any], host: str) ->
 
 
 def _has_servers(call: Call[Services], hosts: list[str]) -> bool:
-    """Raises CellTimeout where a cell does not answer."""
+    """Raises `Fault` 500 where a cell does not answer."""
     cells = call.services.cells
 
     def count(cell: Cell) -> int:
@@ -226,7 +227,7 @@ def _has_servers(call: Call[Services], hosts: list[str]) -> bool:
 
     answers = cells.scatter(count, cells.all(include_cell0=False))
     if any(isinstance(answer, CellDown) for answer in answers.values()):
-        raise exceptions.CellTimeout()
+        raise errors.no_answer()
     return any(answers.values())
 
 

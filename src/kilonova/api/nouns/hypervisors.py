@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kilonova.api import hosts
+from kilonova.api import errors, hosts
 from kilonova.api.paging import page
 from kilonova.api.servers.view import instance_name
 from kilonova.api.services import Services
@@ -30,6 +30,7 @@ PAGED_SINCE: Final = 33
 BY_UUID_SINCE: Final = 53
 EMPTY_SERVERS_SINCE: Final = 75
 UPTIME_SINCE: Final = 88
+_OURS: Final = 500
 _TRUE: Final = frozenset({"1", "true", "on", "yes"})
 _DETAILS: Final = ("hypervisor_type", "hypervisor_version", "host_ip")
 
@@ -59,8 +60,12 @@ class Reader:
     with_servers: bool = False
 
     def matching(self, pattern: str) -> list[Hypervisor]:
-        """Those whose name contains the pattern. Raises `Fault` 404 when there are none."""
-        found = self._everywhere(lambda tx, cell: compute_nodes.compute_node_list(tx, hypervisor_match=pattern))
+        """Those whose name contains the pattern. Raises `Fault` 404 when there are none, 500 when nobody knows."""
+        found, all_answered = self._everywhere(
+            lambda tx, cell: compute_nodes.compute_node_list(tx, hypervisor_match=pattern)
+        )
+        if not found and not all_answered:
+            raise errors.no_answer()
         if not found:
             raise not_found(f"No hypervisor matching '{pattern}' could be found.")
         return found
@@ -78,16 +83,18 @@ class Reader:
             after = last.node["id"] if last is not None and last.cell.uuid == cell.uuid else None
             return compute_nodes.compute_node_list(tx, limit=limit, marker=after)
 
-        return self._everywhere(nodes, cells)[:limit]
+        return self._everywhere(nodes, cells)[0][:limit]
 
     def _marker(self, marker: str) -> Hypervisor:
         try:
             return self.one(marker)
-        except Fault:
+        except Fault as fault:
+            if fault.code >= _OURS:
+                raise
             raise bad_request(f"marker [{marker}] not found") from None
 
     def one(self, id: str) -> Hypervisor:
-        """The node of a uuid, before 2.53 of a number. Raises `Fault` 400, 404."""
+        """The node of a uuid, before 2.53 of a number. Raises `Fault` 400, 404, 500."""
         by_uuid = self.call.version >= BY_UUID_SINCE
         if by_uuid and not ids.is_uuid(id):
             raise bad_request(f"Invalid uuid {id}")
@@ -99,15 +106,18 @@ class Reader:
                 row = compute_nodes.compute_node_get(tx, int(id))
             return [] if row is None else [row]
 
-        found = self._everywhere(nodes) if by_uuid or (id.isascii() and id.isdigit()) else []
+        possible = by_uuid or (id.isascii() and id.isdigit())
+        found, all_answered = self._everywhere(nodes) if possible else ([], True)
+        if not found and not all_answered:
+            raise errors.no_answer()
         if not found or found[0].service is None:
             raise not_found(f"Hypervisor with ID '{id}' could not be found.")
         return found[0]
 
     def _everywhere(
         self, nodes: Callable[[Tx, Cell], list[_Row]], cells: Iterable[Cell] | None = None
-    ) -> list[Hypervisor]:
-        """The nodes of cells with what belongs to them, cell by cell; cells that do not answer have none."""
+    ) -> tuple[list[Hypervisor], bool]:
+        """The nodes of cells with what belongs to them, cell by cell, and whether all cells answered."""
         known = self.call.services.cells
 
         def read(cell: Cell) -> list[Hypervisor]:
@@ -115,7 +125,8 @@ class Reader:
                 return self._furnished(tx, cell, nodes(tx, cell))
 
         answers = known.scatter(read, known.all(include_cell0=False) if cells is None else cells).values()
-        return [one for answer in answers if not isinstance(answer, CellDown) for one in answer]
+        found = [answer for answer in answers if not isinstance(answer, CellDown)]
+        return [one for answer in found for one in answer], len(found) == len(answers)
 
     def _furnished(self, tx: Tx, cell: Cell, nodes: list[_Row]) -> list[Hypervisor]:
         names = {node["host"] for node in nodes}

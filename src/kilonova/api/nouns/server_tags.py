@@ -21,8 +21,8 @@ _TAG = Compiled(contract.TAG)
 
 
 def _find(call: Call[Services], uuid: str, rule: str) -> find.Found:
-    """The server with its tags. Raises `Fault` 403, InstanceNotFound."""
-    return find.permitted(call, uuid, rule, ("tags",), columns=_COLUMNS)
+    """The server with its tags. Raises `Fault` 403 (of another project's server too), InstanceNotFound."""
+    return find.permitted(call, uuid, rule, ("tags",), columns=_COLUMNS, of_others=True)
 
 
 def index(call: Call[Services], server_id: str) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def _unreachable(call: Call[Services], mapping: dict[str, Any]) -> dict[str, Any
     if call.version < _PARTIAL_RECORDS_SINCE:
         raise Fault(500, "The cell of this server does not answer; try again later.")
     uuid = mapping["instance_uuid"]
+    if mapping["queued_for_delete"]:
+        raise exceptions.InstanceNotFound(instance_id=uuid)
     with call.services.cells.api.read() as tx:
         row = request_specs.request_spec_get(tx, uuid)
         groups = instance_groups.instance_group_uuids_by_member(tx, [uuid]) if call.version >= 71 else {}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from kilonova.api import hosts
+from kilonova.api import errors, hosts
 from kilonova.api.services import Services
 from kilonova.base import clock, ids
 from kilonova.clients.placement.client import InventoryInUse
@@ -42,7 +42,7 @@ def index(call: Call[Services]) -> dict[str, Any]:
 
 
 def _wanted(call: Call[Services], row: _Row) -> bool:
-    return all(call.first(name) in (None, "", row[name]) for name in ("binary", "host"))
+    return all(call.last(name) in (None, "", row[name]) for name in ("binary", "host"))
 
 
 Answers = Mapping[str, list[dict[str, Any]] | CellDown]
@@ -57,6 +57,15 @@ def _found(call: Call[Services], answers: Answers) -> Iterator[tuple[Cell, _Row]
     for uuid, answer in answers.items():
         if not isinstance(answer, CellDown):
             yield from ((call.services.cells.cell(uuid), row) for row in answer)
+
+
+def _known(call: Call[Services], read: Callable[[Tx], list[dict[str, Any]]]) -> list[tuple[Cell, _Row]]:
+    """What the cells have. Raises `Fault` 500 when they have nothing, and some do not answer."""
+    answers = _ask(call, read)
+    found = list(_found(call, answers))
+    if not found and any(isinstance(answer, CellDown) for answer in answers.values()):
+        raise errors.no_answer()
+    return found
 
 
 def _unreachable(call: Call[Services], cells: Collection[str]) -> list[dict[str, Any]]:
@@ -95,19 +104,26 @@ def _iso(when: Any) -> str | None:
     return clock.naive(when).strftime("%Y-%m-%dT%H:%M:%S.%f") if when else None  # type: ignore[union-attr]
 
 
+def _number(text: str) -> int:
+    """Raises `Fault` 400."""
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f"Invalid input received: id must be an integer, not {text}.") from None
+
+
 def _find(call: Call[Services], wanted: str) -> tuple[Cell, _Row]:
     """The service of a uuid, before 2.53 of a number. Raises `Fault` 400, 404."""
     by_uuid = call.version >= BY_UUID_SINCE
     if by_uuid and not ids.is_uuid(wanted):
         raise bad_request(f"Invalid uuid {wanted}")
-    if not by_uuid and not wanted.isdecimal():
-        raise bad_request(f"Invalid input received: id must be an integer, not {wanted}.")
+    number = 0 if by_uuid else _number(wanted)
 
     def read(tx: Tx) -> list[dict[str, Any]]:
-        row = services.service_get_by_uuid(tx, wanted) if by_uuid else services.service_get(tx, int(wanted))
+        row = services.service_get_by_uuid(tx, wanted) if by_uuid else services.service_get(tx, number)
         return [] if row is None else [row]
 
-    found = list(_found(call, _ask(call, read)))
+    found = _known(call, read)
     if not found:
         raise not_found(exceptions.ServiceNotFound(service_id=wanted).format_message())
     if len(found) > 1:
@@ -203,7 +219,7 @@ def _act(call: Call[Services], action: str) -> dict[str, Any]:
         raise bad_request("Missing forced_down field")
     host, binary = body["host"], body["binary"]
     _check_binary(binary)
-    found = list(_found(call, _ask(call, lambda tx: services.service_list(tx, binary=binary, host=host))))
+    found = _known(call, lambda tx: services.service_list(tx, binary=binary, host=host))
     if not found:
         raise not_found(exceptions.HostBinaryNotFound(host=host, binary=binary).format_message())
     values = changes[action]

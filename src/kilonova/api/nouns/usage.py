@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kilonova.api import errors
 from kilonova.api.paging import Page, page
 from kilonova.api.servers.view import flavor_of
 from kilonova.api.services import Services
@@ -77,7 +78,7 @@ def _shown(when: datetime.datetime) -> str:
 
 
 def _rows(call: Call[Services], period: Period, wanted: Page, project_id: str | None) -> list[_Row]:
-    """A page of the servers of the period: cell by cell, by project and uuid. Raises `Fault` 400."""
+    """A page of the servers of the period: cell by cell, by project and uuid. Raises `Fault` 400, 500."""
     if wanted.limit == 0:
         return []
     known = call.services.cells
@@ -98,8 +99,13 @@ def _rows(call: Call[Services], period: Period, wanted: Page, project_id: str | 
             columns=_COLUMNS,
         )
 
-    answers = known.scatter(read, cells).values()
-    return [row for answer in answers if not isinstance(answer, CellDown) for row in answer][: wanted.limit]
+    rows: list[_Row] = []
+    for answer in known.scatter(read, cells).values():
+        # Who bills by it must not take a part for the whole.
+        if isinstance(answer, CellDown):
+            raise errors.no_answer()
+        rows += answer
+    return rows[: wanted.limit]
 
 
 def _marker(call: Call[Services], uuid: str) -> tuple[str, _Row]:
@@ -108,9 +114,12 @@ def _marker(call: Call[Services], uuid: str) -> tuple[str, _Row]:
     def read(cell: Cell) -> _Row | None:
         return cell.database.query(instances.instance_get, uuid, deleted_too=True, columns=("uuid", "project_id"))
 
-    for cell_uuid, answer in call.services.cells.scatter(read).items():
+    answers = call.services.cells.scatter(read)
+    for cell_uuid, answer in answers.items():
         if answer is not None and not isinstance(answer, CellDown):
             return cell_uuid, answer
+    if any(isinstance(answer, CellDown) for answer in answers.values()):
+        raise errors.no_answer()
     raise bad_request(exceptions.MarkerNotFound(marker=uuid).format_message())
 
 

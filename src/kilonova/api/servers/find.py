@@ -45,15 +45,16 @@ def server(
     *,
     columns: Iterable[str] = instances.COLUMNS,
     deleted_too: bool = False,
+    of_others: bool = False,
 ) -> Found:
-    """The server that the caller may know of. Raises InstanceNotFound, `Unreachable`."""
+    """The server that the caller may know of, or with ``of_others`` any. Raises InstanceNotFound, `Unreachable`."""
     for _ in range(2):
-        mapping = _mapping(call, uuid)
+        mapping = _mapping(call, uuid, of_others)
         if mapping["cell_uuid"] is not None:
             return _in_cell(call, uuid, mapping, parts, columns, deleted_too)
         request = call.services.cells.api.query(build_requests.build_request_get, uuid)
         if request is not None:
-            return Found(_seen(call, of_build_request(request)), None)
+            return Found(of_build_request(request), None)
         # Between the two looks the build request may have become a record in a cell.
     raise exceptions.InstanceNotFound(instance_id=uuid)
 
@@ -66,10 +67,14 @@ def permitted(
     *,
     columns: Iterable[str] = instances.COLUMNS,
     deleted_too: bool = False,
+    of_others: bool = False,
 ) -> Found:
-    """The server, in a cell or not, for whoever passes ``rule``. Raises `Fault` 403, 500, InstanceNotFound."""
+    """The server, in a cell or not, for whoever passes ``rule``. Raises `Fault` 403, 500, InstanceNotFound.
+
+    A server of another project does not exist for its caller, unless ``of_others`` leaves that to the rule.
+    """
     try:
-        found = server(call, uuid, parts, columns=columns, deleted_too=deleted_too)
+        found = server(call, uuid, parts, columns=columns, deleted_too=deleted_too, of_others=of_others)
     except Unreachable as lost:
         call.authorize(rule, _owner(lost.mapping))
         raise Fault(500, "The cell of this server does not answer; try again later.") from None
@@ -81,11 +86,11 @@ def _owner(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"project_id": row["project_id"], "user_id": row["user_id"]}
 
 
-def _mapping(call: Call[Services], uuid: str) -> dict[str, Any]:
+def _mapping(call: Call[Services], uuid: str, of_others: bool) -> dict[str, Any]:
     mapping = call.services.cells.api.query(instance_mappings.instance_mapping_get, uuid)
     if mapping is None:
         raise exceptions.InstanceNotFound(instance_id=uuid)
-    found: dict[str, Any] = _seen(call, mapping)
+    found: dict[str, Any] = mapping if of_others else _seen(call, mapping)
     return found
 
 

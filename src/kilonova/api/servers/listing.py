@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kilonova.api import errors
 from kilonova.api.paging import Page
 from kilonova.api.servers import find, merging, reading
 from kilonova.api.services import Services
@@ -54,7 +55,8 @@ def servers(call: Call[Services], query: Query) -> Listed:
     """One page. Raises `Fault` 400 for a marker that names no server, a filter or a sort key that makes no sense."""
     if query.page.limit == 0:
         return Listed()
-    marker = query.page.marker
+    # An empty marker is none here, while other lists do not find it: as in Nova.
+    marker = query.page.marker or None
     try:
         requested, marker = _requested(call, query, marker)
     except InvalidFilterError as error:
@@ -186,4 +188,4 @@ def _attach(call: Call[Services], merged: Sequence[tuple[str, Record]], parts: S
     asked = [cells.cell(uuid) for uuid in by_cell]
     answers = [cells.ask(read, asked[0])] if len(asked) == 1 else list(cells.scatter(read, asked).values())
     if any(isinstance(answer, CellDown) for answer in answers):
-        raise exceptions.CellTimeout()
+        raise errors.no_answer()

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote_to_bytes
 
 import falcon
 import msgspec
@@ -225,9 +226,13 @@ def _body(req: falcon.Request, api: Api) -> Any:
 
 
 def _query(route: Route, req: falcon.Request, version: int) -> dict[str, list[str]]:
-    """Known parameters as lists, in the order of the URL."""
+    """Known parameters as lists, in the order of the URL. Raises `Fault` 400."""
     if not req.query_string:
         return {}
+    try:
+        unquote_to_bytes(req.query_string).decode()
+    except UnicodeDecodeError:
+        raise Fault(400, "The query string is not UTF-8.") from None
     given = falcon.uri.parse_query_string(req.query_string, keep_blank=True, csv=False)
     lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
     if "query" not in route.compiled:

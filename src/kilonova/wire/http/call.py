@@ -66,7 +66,7 @@ class Call(Generic[Services]):
 
     def next_link(self, marker: str) -> dict[str, str]:
         """The link to the page after ``marker``: the same parameters with that marker."""
-        pairs = [(name, values[0]) for name, values in self.query.items() if name != "marker"]
+        pairs = [(name, values[-1]) for name, values in self.query.items() if name != "marker"]
         return {"rel": "next", "href": f"{self.url(self.path)}?{urlencode(sorted([*pairs, ('marker', marker)]))}"}
 
 

@@ -27,7 +27,7 @@ class Negotiation:
     def choose(self, standard: str | None, older: str | None) -> int:
         """The minor version asked for; the lowest where nothing is asked. Raises `Fault` 400 or 406."""
         wanted = self._of_service(standard) or older
-        if not wanted:
+        if wanted is None:
             return self.low
         wanted = wanted.strip()
         if wanted == "latest":
@@ -41,6 +41,7 @@ class Negotiation:
                 406,
                 f"API version {wanted} is not served here;"
                 f" the lowest is {self.text(self.low)}, the highest {self.text(self.high)}.",
+                self._headers(wanted),
             )
         return minor
 
@@ -49,13 +50,15 @@ class Negotiation:
 
     def headers(self, minor: int) -> dict[str, str]:
         """The headers of an answer given in that version."""
-        text = self.text(minor)
+        return self._headers(self.text(minor))
+
+    def _headers(self, text: str) -> dict[str, str]:
         return {STANDARD: f"{self.service} {text}", OLDER: text, "Vary": f"{STANDARD}, {OLDER}"}
 
     def _of_service(self, header: str | None) -> str | None:
         found = None
         for entry in (header or "").split(","):
-            service, _, version = entry.strip().partition(" ")
-            if service.lower() == self.service and version:
-                found = version
+            words = entry.split(maxsplit=1)
+            if len(words) > 1 and words[0].lower() == self.service:
+                found = words[1]
         return found
