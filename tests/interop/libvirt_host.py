@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ class LibvirtHost(Mixed):
     def shared(self) -> dict[str, dict[str, Any]]:
         """privsep's helper is found on the path: everything else of the configuration is the same for both sides."""
         helper = {"helper_command": f"privsep-helper --config-file {self.conf}"}
-        return super().shared() | dict.fromkeys(PRIVILEGED, helper)
+        sections = super().shared() | dict.fromkeys(PRIVILEGED, helper)
+        sections.setdefault("DEFAULT", {})["update_resources_interval"] = 10
+        return sections
 
     def program(
         self, name: str, program: str, files: Sequence[Path], ready: Callable[[], bool] | None = None
@@ -234,6 +237,14 @@ class Hypervisor:
             "supported_instances": sorted(json.loads(row["supported_instances"])),
         }
         return without(row | parsed, *OF_THE_MOMENT, "numa_topology")
+
+    def has_counted(self) -> bool:
+        """Whether the host's record says how many guests are in which state; both agents count once in a while."""
+        states = {"ACTIVE": "num_vm_active", "SHUTOFF": "num_vm_stopped"}
+        shown = self.cloud.get("/servers/detail?all_tenants=1")["servers"]
+        stats = json.loads(self.cloud.node(self.site.host)["stats"])
+        counted = {name: int(count) for name, count in stats.items() if name.startswith("num_vm_")}
+        return Counter(counted) == Counter(states[one["status"]] for one in shown)
 
     def sight(self, servers: Iterable[str]) -> dict[str, Any]:
         """Everything that is the same whoever's agent runs."""

@@ -108,6 +108,7 @@ def test_both_lay_out_a_guest_in_the_same_way(host: Hypervisor) -> None:
 
 def hand_over(host: Hypervisor, side: Side, servers: list[str], boots: dict[str, str]) -> None:
     """The other agent comes; records, processes and files stay as they are, and guests count on."""
+    poll("the host does not count its guests", host.has_counted, PATIENCE)
     before = host.sight(servers)
     assert all(before["servers"][server]["pid"] for server in boots)
     host.give_to(side)
