@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 CLOSING_SECONDS = 1.0
+FIRST_CONTACT = 5.0
+"""Seconds after which a starting host asks again whether a conductor is there."""
+
 DEFAULT_SPACING = 60.0
 """What 0 stands for in options that give the spacing of periodic work."""
 
@@ -116,6 +119,8 @@ class Service:
         ctxt = context.admin()
         while True:
             try:
+                # What is asked while no conductor has a queue yet gets lost: its timeout is not worth waiting for.
+                self.agent.store.reach(ctxt, FIRST_CONTACT)
                 return self.agent.store.service(ctxt, self.agent.host, BINARY)
             except RPC_LOST as exc:
                 if self._stopping.is_set():

@@ -16,7 +16,7 @@ from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
-from kilonova.wire.rpc.clients import ConductorClient
+from kilonova.wire.rpc.clients import BaseClient, ConductorClient
 from kilonova.wire.rpc.errors import RPC_LOST
 
 INSTANCE_ATTRS = ("metadata", "system_metadata", "info_cache", "flavor", "numa_topology", "pci_requests", "resources")
@@ -38,6 +38,9 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def act(self, ctxt: RequestContext, obj: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of a wire object; what it changed is merged into `obj`."""
+
+    def reach(self, ctxt: RequestContext, patience: float) -> None:  # noqa: B027
+        """Make sure that somebody answers. Raises what the bus raises when nobody does within `patience` seconds."""
 
     # Instances
 
@@ -178,7 +181,11 @@ class RpcStore(Store):
     def __init__(self, bus: Any, patience: float = 120.0) -> None:
         """`patience`: seconds after which a call that nobody answers fails, besides its own timeout."""
         self._conductor = ConductorClient(bus)
+        self._ping = BaseClient(bus, ConductorClient.API.topic).ping
         self._patience = patience
+
+    def reach(self, ctxt: RequestContext, patience: float) -> None:
+        self._ping(ctxt, "", timeout=patience)
 
     def call(self, ctxt: RequestContext, name: str, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._persist(

@@ -12,7 +12,8 @@ import pytest
 from tests.fakes.guests import spec
 from tests.unit.compute.world import World, wait_for
 
-from kilonova.compute import provider, recovery, resources, usage
+from kilonova.compute import provider, recovery, resources, service, usage
+from kilonova.compute.store import RpcStore
 from kilonova.contract import context, exceptions, objects
 from kilonova.virt.driver import Inventory, NodeResources
 from kilonova.virt.fake.driver import FakeDriver, SmallFakeDriver
@@ -36,11 +37,12 @@ def offered(world: World, host: str = "h1") -> Any:
 
 def test_a_new_host_registers_itself(world: World) -> None:
     host = world.host(driver=SmallFakeDriver)
-    service = host.agent.store.service(context.admin(), "h1", "nova-compute")
-    assert (service.topic, service.version, service.disabled) == ("compute", 74, False)
+    own = host.agent.store.service(context.admin(), "h1", "nova-compute")
+    assert own is not None
+    assert (own.topic, own.version, own.disabled) == ("compute", 74, False)
     record = node(world)
     assert (record.hypervisor_hostname, record.hypervisor_type, record.vcpus) == ("h1", "fake", 2)
-    assert (record.service_id, record.mapped) == (service.id, 0)
+    assert (record.service_id, record.mapped) == (own.id, 0)
     assert (record.cpu_allocation_ratio, record.ram_allocation_ratio) == (4.0, 1.0)
     assert record.uuid == (world.folder / "h1" / "compute_id").read_text()
     assert record.supported_hv_specs[0].hv_type == "fake"
@@ -50,6 +52,32 @@ def test_a_new_host_registers_itself(world: World) -> None:
     assert found.inventories["MEMORY_MB"]["reserved"] == 512
     assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_NET_ATTACH_INTERFACE"} <= found.traits
     assert not {"COMPUTE_STATUS_DISABLED", "COMPUTE_REMOTE_MANAGED_PORTS"} & found.traits
+
+
+def test_a_host_that_starts_before_its_conductor_asks_again_soon(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent before a conductor has a queue is lost: the host waited for its answer for a minute."""
+    asked = []
+    really = RpcStore.reach
+
+    def reach(store: RpcStore, ctxt: Any, patience: float) -> None:
+        asked.append(patience)
+        if len(asked) < 3:
+            raise RpcTimeout("nobody is there")
+        really(store, ctxt, patience)
+
+    monkeypatch.setattr(RpcStore, "reach", reach)
+    world.host()
+    assert asked == [service.FIRST_CONTACT] * 3
+
+
+def test_a_conductor_is_reached_or_not_within_the_time_given(world: World) -> None:
+    store = RpcStore(world.bus)
+    store.reach(context.admin(), 5)
+    for server in world.servers:
+        server.stop()
+    world.set(rpc_response_timeout=600)
+    with pytest.raises(RpcTimeout):
+        store.reach(context.admin(), 0.1)
 
 
 def test_nothing_is_written_that_did_not_change(world: World) -> None:
