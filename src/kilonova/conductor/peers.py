@@ -55,14 +55,18 @@ class Peers:
         self._near = True
         self._asked_at: float | None = None
 
-    def near(self) -> bool:
-        """Whether one of Nova's is, or may be, there now. Takes up to some seconds when conductors are silent."""
+    def near(self, since: float | None = None) -> bool:
+        """Whether one of Nova's is, or may be, there now, asked after `since` (monotonic) in any case.
+
+        Takes up to some seconds when conductors are silent.
+        """
         with self._lock:
-            if self._asked_at is None or clock.monotonic() - self._asked_at > REMEMBER:
+            now = clock.monotonic()
+            if self._asked_at is None or self._asked_at < max(since or 0.0, now - REMEMBER):
                 found = self._look()
                 if found != self._near or self._asked_at is None:
                     LOG.info("conductors of Nova's take from our queue: %s", "perhaps or surely" if found else "no")
-                self._near, self._asked_at = found, clock.monotonic()
+                self._near, self._asked_at = found, now
             return self._near
 
     def _look(self) -> bool:

@@ -160,7 +160,11 @@ def test_an_answer_is_good_for_some_seconds(stage: Stage) -> None:
     report(stage.cell0, "a")
     bus = Bus(a=[OURS])
     found = Peers(stage.conf, stage.cells, bus)
+    before = clock.monotonic()
     assert not found.near()
     asked = bus.pings
     assert not found.near()
+    assert not found.near(since=before)
     assert bus.pings == asked
+    bus.there["a"] = [THEIRS]
+    assert found.near(since=clock.monotonic())

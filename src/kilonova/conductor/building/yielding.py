@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.conductor.building import resources
 from kilonova.conductor.world import World, context
@@ -31,7 +32,8 @@ SHORTEST, LONGEST = 2.0, 30.0
 def give_way(run: Run, wanted: Sequence[str]) -> None:
     """Raises Again while a peer's conductor may be at work on the servers that are still `wanted`."""
     world: World = run.world
-    if not world.peers.near():
+    age = time.time() - run.row.created_at / 1000
+    if not world.peers.near(since=clock.monotonic() - age):
         return
     seen = [len(wanted), _claimed(run, wanted)]
     left = run.frame.get("left")
@@ -40,7 +42,6 @@ def give_way(run: Run, wanted: Sequence[str]) -> None:
     elif time.time() - left["since"] > PATIENCE:
         LOG.warning("build of server %s: no sign of a peer's conductor for %.0f s", run.subject_id, PATIENCE)
         return
-    age = time.time() - run.row.created_at / 1000
     raise Again("a conductor of Nova's may have taken it", min(LONGEST, max(SHORTEST, age / 4)))
 
 
