@@ -101,3 +101,15 @@ def test_limits_are_not_set_for_a_project_that_is_none(world: Any) -> None:
 def test_keystone_that_does_not_say_is_no_refusal(world: Any, status: int) -> None:
     world.cloud.keystone.fail("GET", "/v3/projects/nobody", status=status, times=100)
     assert put(world, "/os-quota-sets/nobody", {"quota_set": {"cores": 1}}).status_code == 200
+
+
+def test_limits_of_users_share_out_those_of_their_project(world: Any) -> None:
+    path = f"/os-quota-sets/{PROJECT}"
+
+    def set_to(cores: int, user: str = "", **more: Any) -> int:
+        asked = put(world, f"{path}?user_id={user}" if user else path, {"quota_set": {"cores": cores, **more}})
+        return int(asked.status_code)
+
+    assert [set_to(20), set_to(12, "joe"), set_to(9, "ann"), set_to(8, "ann")] == [200, 200, 400, 200]
+    assert [set_to(13, "joe"), set_to(-1, "joe"), set_to(11, "joe")] == [400, 400, 200]
+    assert [set_to(18), set_to(18, force=True), set_to(19), set_to(-1), set_to(5)] == [400, 200, 200, 200, 200]

@@ -63,20 +63,28 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
     given = dict(call.body["quota_set"])
     force = str(given.pop("force", False)).lower() in FORCED
     wanted = {name: int(limit) for name, limit in given.items()}
-    if user_id and not force:
-        _check_user(call, id, wanted)
     if not force:
+        _check_given(call, id, user_id, wanted)
         _check_used(call, id, user_id, wanted)
     call.services.cells.api.run(_set, id, user_id, wanted)
     return {"quota_set": _limits(call, id, user_id)}
 
 
-def _check_user(call: Call[Services], project_id: str, wanted: Mapping[str, int]) -> None:
+def _check_given(call: Call[Services], project_id: str, user_id: str | None, wanted: Mapping[str, int]) -> None:
+    """A project's limits are shared out among the users who have their own. Raises `Fault` 400."""
     whole = _limits(call, project_id, None)
+    with call.services.cells.api.read() as tx:
+        of_users = quotas.quota_list_by_user(tx, project_id)
+    others = [own for user, own in of_users.items() if user != user_id]
     for name, limit in wanted.items():
-        bound = whole[name]
-        if bound != quota.UNLIMITED and (limit > bound or limit == quota.UNLIMITED):
-            raise bad_request(f"Quota limit {limit} for {name} must be less than or equal to {bound}.")
+        given = sum(max(own.get(name, 0), 0) for own in others)
+        if whole[name] == quota.UNLIMITED:
+            continue
+        if user_id is None and limit != quota.UNLIMITED and limit < given:
+            raise bad_request(f"Quota limit {limit} for {name} must not be below what users were given, {given}.")
+        left = whole[name] - given
+        if user_id is not None and (limit > left or limit == quota.UNLIMITED):
+            raise bad_request(f"Quota limit {limit} for {name} must be less than or equal to {left}.")
 
 
 def _check_used(call: Call[Services], project_id: str, user_id: str | None, wanted: Mapping[str, int]) -> None:
