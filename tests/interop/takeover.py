@@ -372,7 +372,7 @@ class Filling:
         ]
         world.volume = self.volume_of("data")
         active = world.servers["active"]
-        attachment = {"volumeId": world.volume, "tag": "data", "delete_on_termination": False}
+        attachment = {"volumeId": world.volume, "delete_on_termination": False}
         cloud.post(f"/servers/{active}/os-volume_attachments", {"volumeAttachment": attachment})
         for server in rooted:
             cloud.until(server, "ACTIVE")
