@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.real.database_fixtures import database_server, databases
+from tests.real.database_fixtures import database_server, databases, new_databases
 
 from kilonova.base import ids
 from kilonova.contract import context, exceptions
@@ -80,6 +80,20 @@ def test_second_sync_changes_nothing(databases: tuple[Database, Database]) -> No
     sync.sync_api(databases[0])
     sync.sync_main(databases[1])
     assert not sync.pending(databases[1], sync.MAIN)
+
+
+@pytest.mark.parametrize("what", ["sync_api", "sync_main"])
+def test_several_may_sync_at_once(database_server: str, what: str) -> None:
+    program = (
+        "import sys; from kilonova.db.engine import Database; from kilonova.db.migrations import sync; "
+        "getattr(sync, sys.argv[1])(Database(sys.argv[2]))"
+    )
+    with new_databases(database_server, ("race",)) as (url,):
+        running = [subprocess.Popen([sys.executable, "-c", program, what, url]) for _ in range(3)]
+        assert [one.wait(120) for one in running] == [0, 0, 0]
+        database = Database(url)
+        assert not sync.pending(database, sync.API if what == "sync_api" else sync.MAIN)
+        database.dispose()
 
 
 @pytest.mark.parametrize("direction", ["asc", "desc"])

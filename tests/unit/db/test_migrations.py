@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
-from kilonova.db.engine import Database
+from kilonova.base import retry
+from kilonova.db.engine import Database, DatabaseError
 from kilonova.db.migrations import sync
 
 
@@ -184,3 +185,25 @@ def test_creation_is_quick(tmp_path: Path) -> None:
     sync.sync_api(Database(f"sqlite:///{tmp_path}/api.db"))
     sync.sync_main(Database(f"sqlite:///{tmp_path}/cell.db"))
     assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(("code", "attempts"), [(1050, 3), (1061, 3), (1045, 1)])
+def test_who_loses_a_race_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, attempts: int
+) -> None:
+    made = []
+
+    def attempt(*_: object) -> None:
+        made.append(1)
+        if len(made) < 3:
+            raise sa.exc.OperationalError("CREATE TABLE x", None, Exception(code, "said the server"))
+
+    monkeypatch.setattr(sync, "_attempt", attempt)
+    monkeypatch.setattr(sync, "_WAITS", retry.Backoff(attempts=3, base=0.0))
+    database = Database(f"sqlite:///{tmp_path}/x.db")
+    if attempts == 1:
+        with pytest.raises(DatabaseError):
+            sync.sync_main(database)
+    else:
+        sync.sync_main(database)
+    assert len(made) == attempts

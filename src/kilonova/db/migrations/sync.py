@@ -17,10 +17,20 @@ from alembic import command, config, util
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kilonova.db.engine import Database
+from kilonova.base import retry
+from kilonova.db.engine import Database, DatabaseError
 from kilonova.db.migrations import room
 
 LOG = logging.getLogger(__name__)
+
+_ANOTHER_IS_AT_IT = frozenset(
+    {1050, 1051, 1060, 1061, 1062, 1091, 1146, 1205, 1213, 1684}
+    | {"23505", "40001", "40P01", "42701", "42704", "42710", "42P01", "42P07"}
+)
+"""What servers say when another process makes, changes or drops the same at the same time, or has just done so."""
+
+_WAITS = retry.Backoff(attempts=8, base=1.0, cap=10.0)
+"""Long enough for one of several to come to the end while the others wait."""
 
 
 class MigrationError(Exception):
@@ -104,6 +114,25 @@ def drop_own(database: Database) -> None:
 def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
     if target is not None and target.isdigit():
         raise MigrationError(f"{target} is a revision of the time before Alembic; give one of {lineage.revisions()}")
+    retry.call(
+        lambda: _attempt(database, lineage, target or None),
+        on=_lost_a_race,
+        backoff=_WAITS,
+        before_retry=lambda exc, _attempt: LOG.info("another process is at the same tables, waiting: %s", exc.orig),  # type: ignore[attr-defined]
+    )
+
+
+def _lost_a_race(exc: BaseException) -> bool:
+    """Whether another sync may have caused the error. No lock keeps two apart: a Galera cluster has none for that."""
+    original = getattr(exc, "orig", None)
+    if not isinstance(exc, DatabaseError) or original is None:
+        return False
+    code = getattr(original, "pgcode", None) or next(iter(original.args), None)
+    return code in _ANOTHER_IS_AT_IT
+
+
+def _attempt(database: Database, lineage: Lineage, target: str | None) -> None:
+    """Whatever is there already is left as it is, so that this may be repeated."""
     with _connection(database) as connection:
         for line, wanted in ((lineage, target), (OWN, None)):
             if _is_new(connection, line):
