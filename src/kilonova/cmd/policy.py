@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oslo_config import cfg
 
-from kilonova import __version__
-from kilonova import conf as configuration
-from kilonova.base import log
-from kilonova.cmd import completion
+from kilonova.cmd.command import Program
 from kilonova.cmd.manage.actions import Action, Refused, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.contract import policies
@@ -113,28 +108,18 @@ def _user_options() -> list[cfg.Opt]:
 
 def main(argv: list[str] | None = None) -> int:
     """The program."""
-    conf = configuration.new()
-    conf.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
-    conf.register_cli_opts(_user_options())
-    conf.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
-    configuration.load(sys.argv[1:] if argv is None else argv, "nova-policy", conf)
-    log.setup(conf, command=True)
-    parsed = conf.category
-    if parsed.name == "version":
-        print(__version__)
-        return 0
-    if parsed.name == completion.NAME:
-        return completion.show({CHECK.category: [CHECK.name]}, parsed.query_category)
-    try:
-        return int(parsed.action.call(Session(conf), parsed))
-    except Exception as exc:
-        print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
-        logging.getLogger(__name__).debug("check failed", exc_info=True)
-        return CHECK.unforeseen
+    return _PROGRAM.main(argv, _user_options())
+
+
+def _run(conf: cfg.ConfigOpts) -> int:
+    return int(conf.category.action.call(Session(conf), conf.category))
 
 
 def _declare(subparsers: Any) -> None:
     category = subparsers.add_parser(CHECK.category, help="policy rules")
     CHECK.add_parser(category.add_subparsers(dest="action_name", required=True))
-    subparsers.add_parser("version", help="the version of this program")
-    completion.declare(subparsers)
+
+
+_PROGRAM = Program(
+    "nova-policy", _declare, lambda: {CHECK.category: [CHECK.name]}, _run, lambda _conf: CHECK.unforeseen
+)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import logging
-import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,14 +12,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from kilonova import __version__
-from kilonova import conf as configuration
-from kilonova.base import log
 from kilonova.clients.bundle import Clients
 from kilonova.clients.cinder.client import ATTACHMENTS
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import CANDIDATES
-from kilonova.cmd import completion
+from kilonova.cmd.command import Program
 from kilonova.cmd.manage.actions import switch
 from kilonova.cmd.manage.machine_types import without_machine_type
 from kilonova.contract import context, exceptions
@@ -219,22 +214,11 @@ def _show_json(results: Mapping[str, Result]) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """The program."""
-    conf = configuration.new()
-    conf.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
-    conf.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
-    configuration.load(sys.argv[1:] if argv is None else argv, "nova-status", conf)
-    log.setup(conf, command=True)
-    if conf.category.name == "version":
-        print(__version__)
-        return 0
-    if conf.category.name == completion.NAME:
-        return completion.show({"upgrade": ["check"]}, conf.category.query_category)
-    try:
-        return check(Scene(conf, Cells(conf), Clients.from_conf(conf)), as_json=conf.category.json)
-    except Exception as exc:
-        print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
-        logging.getLogger(__name__).debug("checks broke down", exc_info=True)
-        return ERROR
+    return _PROGRAM.main(argv)
+
+
+def _run(conf: cfg.ConfigOpts) -> int:
+    return check(Scene(conf, Cells(conf), Clients.from_conf(conf)), as_json=conf.category.json)
 
 
 def _declare(subparsers: Any) -> None:
@@ -243,5 +227,6 @@ def _declare(subparsers: Any) -> None:
         "check", help="Look for what stands in the way. Exit codes: 0 nothing, 1 warnings, 2 failures."
     )
     parser.add_argument(*JSON.flags, **JSON.settings)
-    subparsers.add_parser("version", help="the version of this program")
-    completion.declare(subparsers)
+
+
+_PROGRAM = Program("nova-status", _declare, lambda: {"upgrade": ["check"]}, _run, lambda _conf: ERROR)

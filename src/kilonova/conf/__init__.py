@@ -17,8 +17,16 @@ from types import ModuleType
 
 from oslo_config import cfg
 
+from kilonova import __version__
+
 PROJECT = "nova"
 """Whose configuration files are looked for: /etc/nova/nova.conf and its kin."""
+
+RELEASE = "34.0.0"
+"""Of Nova, whose commands and files these are."""
+
+VERSION = f"{RELEASE} (kilonova {__version__})"
+"""What the programs answer to --version: installers read Nova's release there, and leave steps out for an old one."""
 
 
 def modules() -> Iterator[ModuleType]:
@@ -49,10 +57,8 @@ def load(argv: Sequence[str] = (), prog: str | None = None, conf: cfg.ConfigOpts
     Without such an argument the usual places of nova.conf are read. A caller with arguments of its own passes a `conf`
     on which they are registered. Raises SystemExit (usage), cfg.ConfigFilesNotFoundError, cfg.ConfigFileParseError.
     """
-    from kilonova import __version__
-
     conf = conf or new()
-    conf(list(argv), project=PROJECT, prog=prog, version=__version__)
+    conf(list(argv), project=PROJECT, prog=prog, version=VERSION)
     return conf
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.cmd.cloud import Cloud
@@ -14,7 +17,7 @@ from kilonova.base import ids
 from kilonova.cmd import manage
 from kilonova.db import query
 from kilonova.db.api import cell_mappings, instance_mappings
-from kilonova.db.cell import compute_nodes, instances
+from kilonova.db.cell import archive, compute_nodes, instances
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS, SERVICES, SHARE_MAPPING
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
@@ -388,3 +391,140 @@ def test_purge(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     assert cloud.run("db", "purge", "--all", "--verbose") == 0
     assert "shadow_instances: 1 rows purged" in capsys.readouterr().out
     assert _count(cloud.cell, "shadow_instances") == 0
+
+
+def test_what_installers_read(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    """kolla-ansible, openstack-helm and others look for these words."""
+    cloud.run("cell_v2", "map_cell0")
+    cloud.run("cell_v2", "map_cell0")
+    assert "Cell0 is already setup" in capsys.readouterr().out
+    cloud.create_cell()
+    assert cloud.run("cell_v2", "create_cell", "--name", "two", "--transport-url", "rabbit://x/") == 2
+    assert "already exists" in capsys.readouterr().out
+    for word in ("--help", "--version"):
+        with pytest.raises(SystemExit):
+            manage.main([word])
+    shown = capsys.readouterr().out
+    _, _, below = shown.partition("Command categories:\n")
+    assert re.search(r"[{,]placement[},]", below.splitlines()[0])
+    assert int(re.findall(r"(?m)^(\d+)[.]\d+[.]\d+", shown)[-1]) >= 34
+
+
+def test_empty_revision_is_the_newest(cloud: Cloud) -> None:
+    assert cloud.run("db", "sync", "--local_cell", "") == 0
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "x", "2.0", "\N{SUPERSCRIPT TWO}", str(2**64)])
+def test_max_count_has_to_be_a_number(cloud: Cloud, count: str) -> None:
+    uuid = cloud.create_cell()
+    word = f"--max-count={count}"
+    assert cloud.run("db", "online_data_migrations", word) == 127
+    assert cloud.run("cell_v2", "map_instances", "--cell_uuid", uuid, word) == 127
+    assert cloud.run("placement", "heal_allocations", word) == 127
+
+
+@pytest.mark.parametrize(
+    "text", ["[database", "[api_database]\nmax_pool_size = many\n", "[DEFAULT]\nlog_config_append = /nowhere\n"]
+)
+def test_configuration_that_cannot_be_read_is_one_line(
+    cloud: Cloud, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with cloud.conf.open("a") as file:
+        file.write(text)
+    assert cloud.run("cell_v2", "list_cells") != 0
+    assert capsys.readouterr().err.startswith("ERROR: ")
+
+
+def test_missing_configuration_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert manage.main(["--config-file", "/nowhere/nova.conf", "cell_v2", "list_cells"]) == 1
+    assert "/nowhere/nova.conf" in capsys.readouterr().err
+
+
+def _cell_that_is_down(cloud: Cloud) -> None:
+    """Before the other one."""
+    words = ("--transport-url", "rabbit://d/", "--database_connection", f"sqlite:///{cloud.folder}/no/such.db")
+    assert cloud.run("cell_v2", "create_cell", "--name", "down", *words) == 0
+    cloud.create_cell()
+
+
+def test_archive_passes_over_a_cell_that_is_down(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    _cell_that_is_down(cloud)
+    gone = _deleted_server(cloud)
+    capsys.readouterr()
+    words = ("--all-cells", "--until-complete", "--verbose", "--purge")
+    assert cloud.run("db", "archive_deleted_rows", *words) == 255
+    shown = capsys.readouterr()
+    assert "one.instances" in shown.out
+    assert "Cell down" in shown.err
+    assert cloud.api.query(instance_mappings.instance_mapping_get, gone) is None
+    assert _count(cloud.cell, "shadow_instances") == 0
+
+
+def test_purge_passes_over_a_cell_that_is_down(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    _cell_that_is_down(cloud)
+    _deleted_server(cloud)
+    cloud.run("db", "archive_deleted_rows")
+    assert cloud.run("db", "purge", "--all", "--all-cells") == 255
+    assert "Cell down" in capsys.readouterr().err
+    assert _count(cloud.cell, "shadow_instances") == 0
+
+
+def test_discover_hosts_passes_over_a_cell_that_is_down(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    _cell_that_is_down(cloud)
+    cloud.node("h1")
+    assert cloud.run("cell_v2", "discover_hosts") == 255
+    assert "Cell down" in capsys.readouterr().err
+    assert cloud.hosts() == {"h1": "one"}
+
+
+def _interrupt_batches(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """^C comes so many times in each batch; the batches' sizes."""
+    whole, batches = archive.archive, []
+
+    def interrupted(database: Database, *words: Any, **more: Any) -> archive.Archived:
+        done = whole(database, *words, **more)
+        batches.append(done.total)
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        return done
+
+    monkeypatch.setattr(archive, "archive", interrupted)
+    return batches
+
+
+def test_interrupted_archive_ends_its_batch(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = [_deleted_server(cloud) for _ in range(6)]
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        batches = _interrupt_batches(patch, 1)
+        words = ("--until-complete", "--max_rows", "20", "--purge", "--verbose")
+        assert cloud.run("db", "archive_deleted_rows", *words) == 1
+    assert signal.getsignal(signal.SIGINT) is before
+    assert len(batches) == 1
+    assert "instances" in capsys.readouterr().out
+    archived = _count(cloud.cell, "shadow_instances")
+    assert 0 < archived < 6
+    assert len(cloud.api.query(instance_mappings.instance_mapping_list, gone)) == 6 - archived
+    assert cloud.run("db", "archive_deleted_rows", "--until-complete") == 1
+    assert cloud.api.query(instance_mappings.instance_mapping_list, gone) == []
+
+
+def test_archive_interrupted_twice_ends_at_once(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _deleted_server(cloud)
+    _interrupt_batches(monkeypatch, 2)
+    assert cloud.run("db", "archive_deleted_rows", "--until-complete") == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+def test_archive_names_servers_whose_mappings_stay(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = _deleted_server(cloud)
+    with cloud.api.write() as tx:
+        tx.exec_driver_sql("DROP TABLE instance_group_member")
+    assert cloud.run("db", "archive_deleted_rows") == 3
+    assert gone in capsys.readouterr().out

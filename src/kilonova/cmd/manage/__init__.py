@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
-from kilonova.cmd import completion
+from kilonova.cmd.command import Program
 
 if TYPE_CHECKING:
     from kilonova.cmd.manage.actions import Action
@@ -24,7 +22,6 @@ _HELP = {
     "libvirt": "machine types of servers",
     "image_property": "image properties recorded with servers",
     "limits": "quota limits",
-    "version": "the version of this program",
 }
 
 
@@ -57,29 +54,13 @@ def every_action() -> Iterator[Action]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one action; its exit code, or the action's own (mostly 255) when something unforeseen happened."""
-    from kilonova import __version__, conf
-    from kilonova.base import log
+    return _PROGRAM.main(argv)
+
+
+def _run(conf: cfg.ConfigOpts) -> int:
     from kilonova.cmd.manage.session import Session
 
-    options = conf.new()
-    # oslo.messaging owns this option; here there is no bus, only its URL.
-    options.register_opt(cfg.StrOpt("transport_url", default="rabbit://", secret=True))
-    options.register_cli_opt(cfg.SubCommandOpt("category", title="categories", handler=_declare))
-    conf.load(sys.argv[1:] if argv is None else argv, "nova-manage", options)
-    log.setup(options, command=True)
-    parsed = options.category
-    if parsed.name == "version":
-        print(__version__)
-        return 0
-    if parsed.name == completion.NAME:
-        return completion.show(_words(), parsed.query_category)
-    try:
-        return int(parsed.action.call(Session(options), parsed))
-    except Exception as exc:
-        # The operator gets one line, and the traceback with --debug.
-        print(f"ERROR: {type(exc).__name__}: {exc}", file=sys.stderr)
-        logging.getLogger(__name__).debug("action failed", exc_info=True)
-        return int(parsed.action.unforeseen)
+    return int(conf.category.action.call(Session(conf), conf.category))
 
 
 def _words() -> dict[str, list[str]]:
@@ -97,5 +78,6 @@ def _declare(subparsers: Any) -> None:
             parser: argparse.ArgumentParser = subparsers.add_parser(action.category, help=_HELP[action.category])
             categories[action.category] = parser.add_subparsers(dest="action_name", required=True)
         action.add_parser(categories[action.category])
-    subparsers.add_parser("version", help=_HELP["version"])
-    completion.declare(subparsers)
+
+
+_PROGRAM = Program("nova-manage", _declare, _words, _run, lambda conf: int(conf.category.action.unforeseen))

@@ -12,6 +12,9 @@ from kilonova.cmd.manage.session import Session
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+MAX_COUNT = 2**63 - 1
+"""More rows no database takes for a limit."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
@@ -40,6 +43,17 @@ class Refused(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+def positive(text: str, *, wrong: int) -> int:
+    """The number that --max-count is given as. Raises Refused with the code `wrong`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 0 < number <= MAX_COUNT:
+        raise Refused(wrong, "--max-count must be a positive number.")
+    return number
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,51 +3,38 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import datetime
-import time
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 
-from kilonova.cmd.manage.actions import Action, argument, switch
+from kilonova.cmd.command import one_line
+from kilonova.cmd.manage import times
+from kilonova.cmd.manage.actions import Action, Refused, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import archive
-from kilonova.db.cells import NoApiDatabaseError
+from kilonova.db.cells import CellDown, NoApiDatabaseError
 from kilonova.db.engine import Database, DatabaseError, Tx
 
 MAX_ROWS = 2**31 - 1
 
-FORMATS = (
-    "%Y-%m-%d",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%dT%H:%M:%SZ",
-    "%a %b %d %H:%M:%S %Z %Y",
-    "%a %b %d %H:%M:%S %Y",
-    "%a %d %b %Y %H:%M:%S %p %Z",
-    "%Y%m%d",
-    *(
-        f"{day}{clock}"
-        for day in ("%B %d %Y", "%b %d %Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%Y")
-        for clock in ("", " %H:%M", " %H:%M:%S")
-    ),
-)
-"""Times as people and the command `date` write them; UTC."""
+NO_API_DATABASE, UNFORESEEN = 3, 255
 
-
-class NoTimeError(Exception):
-    """The text is no time."""
+_NO_API_DATABASE = "The API database, which has the mappings of archived servers, does not answer:"
 
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What is to be archived, and how: `sleep` seconds between batches."""
+    """What is to be archived, and how: `sleep` seconds between batches; no further one once `stop` is set."""
 
     before: datetime.datetime | None
     task_log: bool
     until_complete: bool
     sleep: int
+    stop: threading.Event
 
 
 def archive_deleted_rows(
@@ -62,55 +49,81 @@ def archive_deleted_rows(
     sleep: int,
 ) -> int:
     if not 0 <= max_rows <= MAX_ROWS:
-        session.say(f"--max_rows must be between 0 and {MAX_ROWS}.")
-        return 2
+        raise Refused(2, f"--max_rows must be between 0 and {MAX_ROWS}.")
     try:
         session.cells.all()
     except (NoApiDatabaseError, DatabaseError) as exc:
-        session.say(f"The API database does not answer, and mappings of archived servers are there: {exc}")
-        return 3
-    try:
-        wish = Wish(_time(before), task_log, until_complete, sleep)
-    except NoTimeError as exc:
-        session.say(f"--before: {exc}")
-        return 4
-    databases = list(_databases(session, all_cells=all_cells))
+        raise Refused(NO_API_DATABASE, f"{_NO_API_DATABASE} {one_line(exc)}") from exc
+    when = _time(before, wrong=4)
     counts: dict[str, int] = collections.Counter()
-    for prefix, database in databases:
-        left = max_rows if until_complete else max_rows - sum(counts.values())
-        if left > 0:
-            _archive(session, prefix, database, counts, left, wish)
+    with _interruptible(session) as stop:
+        wish = Wish(when, task_log, until_complete, sleep, stop)
+
+        def work(prefix: str, database: Database) -> None:
+            left = max_rows if until_complete else max_rows - sum(counts.values())
+            if left > 0 and not stop.is_set():
+                _archive(session, prefix, database, counts, left, wish)
+
+        fine = _in_databases(session, work, all_cells=all_cells)
     if verbose:
         _show(session, counts)
-    if counts and purge:
-        _purge(session, databases, None, verbose=verbose)
-    return int(bool(counts))
+    if counts and purge and not stop.is_set():
+        fine &= _purge(session, None, all_cells=all_cells, verbose=verbose)[1]
+    return int(bool(counts)) if fine else UNFORESEEN
 
 
 def purge(session: Session, before: str | None, purge_all: bool, verbose: bool, all_cells: bool) -> int:
     if before is None and not purge_all:
-        session.say("Give --before or --all.")
-        return 1
-    try:
-        when = _time(before)
-    except NoTimeError as exc:
-        session.say(f"--before: {exc}")
-        return 2
-    try:
-        databases = list(_databases(session, all_cells=all_cells))
-    except (NoApiDatabaseError, DatabaseError) as exc:
-        session.say(f"The API database, where the cells are named, does not answer: {exc}")
-        return 4
-    return 0 if _purge(session, databases, when, verbose=verbose) else 3
+        raise Refused(1, "Give --before or --all.")
+    when = _time(before, wrong=2)
+    if all_cells:
+        try:
+            session.cells.all()
+        except (NoApiDatabaseError, DatabaseError) as exc:
+            text = f"The API database, where the cells are named, does not answer: {one_line(exc)}"
+            raise Refused(4, text) from exc
+    purged, fine = _purge(session, when, all_cells=all_cells, verbose=verbose)
+    if not fine:
+        return UNFORESEEN
+    return 0 if purged else 3
 
 
-def _databases(session: Session, *, all_cells: bool) -> Iterator[tuple[str, Database]]:
-    """The databases to work on, with what their tables' names are prefixed by."""
+@contextlib.contextmanager
+def _interruptible(session: Session) -> Iterator[threading.Event]:
+    """^C sets the event, and takes effect at once only when it comes again.
+
+    Half a batch would leave mappings of servers that are archived already: no later run finds those.
+    """
+    stop = threading.Event()
+
+    def asked(_signal: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        session.complain("Stopping after this batch; ^C again stops now, and may leave mappings of archived servers.")
+
+    before = signal.getsignal(signal.SIGINT)
+    # In the background ^C is not for us.
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, asked)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_databases(session: Session, work: Callable[[str, Database], None], *, all_cells: bool) -> bool:
+    """`work(prefix of the tables' names, database)`, in every cell or here; False when a cell does not answer."""
     if not all_cells:
-        yield "", session.cells.own
-        return
+        work("", session.cells.own)
+        return True
+    fine = True
     for cell in session.cells.all():
-        yield f"{cell.name or cell.uuid}.", cell.database
+        answer = session.cells.ask(lambda cell: work(f"{cell.name or cell.uuid}.", cell.database), cell)
+        if isinstance(answer, CellDown):
+            session.complain(f"Cell {cell.name or ''} {cell.uuid} does not answer: {answer.reason.splitlines()[0]}")
+            fine = False
+    return fine
 
 
 def _archive(
@@ -121,15 +134,22 @@ def _archive(
         for table, count in done.rows.items():
             counts[prefix + table] += count
         if done.instance_uuids:
-            for table, count in session.cells.api.run(_forget, done.instance_uuids).items():
+            for table, count in _forgotten(session, done.instance_uuids).items():
                 counts[f"API_DB.{table}"] += count
-        if not wish.until_complete or not done.total:
+        if not wish.until_complete or not done.total or wish.stop.wait(wish.sleep):
             return
-        time.sleep(wish.sleep)
+
+
+def _forgotten(session: Session, uuids: list[str]) -> dict[str, int]:
+    """Remove what the API database knows of archived servers; raises Refused when it is lost."""
+    try:
+        return session.cells.api.run(_forget, uuids)
+    except DatabaseError as exc:
+        text = f"{_NO_API_DATABASE} {one_line(exc)}\nThese servers are archived, but still mapped: {' '.join(uuids)}"
+        raise Refused(NO_API_DATABASE, text) from exc
 
 
 def _forget(tx: Tx, uuids: list[str]) -> dict[str, int]:
-    """Remove what the API database knows of archived servers."""
     return {
         "instance_mappings": instance_mappings.instance_mapping_delete_many(tx, uuids),
         "request_specs": request_specs.request_spec_delete_many(tx, uuids),
@@ -144,27 +164,27 @@ def _show(session: Session, counts: dict[str, int]) -> None:
     session.table(("Table", "Number of Rows Archived"), sorted(counts.items()))
 
 
-def _purge(
-    session: Session, databases: list[tuple[str, Database]], when: datetime.datetime | None, *, verbose: bool
-) -> int:
+def _purge(session: Session, when: datetime.datetime | None, *, all_cells: bool, verbose: bool) -> tuple[int, bool]:
+    """How many rows went, and whether every cell answered."""
     total = 0
-    for prefix, database in databases:
+
+    def work(prefix: str, database: Database) -> None:
+        nonlocal total
         for table, count in archive.purge(database, when).items():
             total += count
             if verbose:
                 session.say(f"{prefix}{table}: {count} rows purged")
-    return total
+
+    fine = _in_databases(session, work, all_cells=all_cells)
+    return total, fine
 
 
-def _time(text: str | None) -> datetime.datetime | None:
-    if text is None:
-        return None
-    for form in FORMATS:
-        try:
-            return datetime.datetime.strptime(text.strip(), form)
-        except ValueError:
-            continue
-    raise NoTimeError(f"{text!r} is no time; write for example 2026-01-31 or '2026-01-31 12:00:00'")
+def _time(text: str | None, *, wrong: int) -> datetime.datetime | None:
+    """Raises Refused with the code `wrong`."""
+    try:
+        return None if text is None else times.utc(text)
+    except times.NoTimeError as exc:
+        raise Refused(wrong, f"--before: {exc}") from exc
 
 
 _ALL_CELLS = switch("--all-cells", help="In every cell, not only in the database of this configuration.")
@@ -194,7 +214,7 @@ ACTIONS = (
             2: "--max_rows is out of bounds",
             3: "the API database does not answer",
             4: "--before is no time",
-            255: "something unforeseen happened",
+            255: "a cell does not answer, or something unforeseen happened",
         },
     ),
     Action(
@@ -214,6 +234,7 @@ ACTIONS = (
             2: "--before is no time",
             3: "there was nothing to purge",
             4: "the API database does not answer",
+            255: "a cell does not answer, or something unforeseen happened",
         },
     ),
 )

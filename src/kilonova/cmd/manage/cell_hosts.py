@@ -6,7 +6,7 @@ from kilonova.cmd.manage.actions import Action, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import host_mappings
 from kilonova.db.cell import compute_nodes, instances, services
-from kilonova.db.cells import Cell, UnknownCellError
+from kilonova.db.cells import Cell, CellDown, UnknownCellError
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError
 
@@ -23,17 +23,24 @@ def discover_hosts(session: Session, cell_uuid: str | None, verbose: bool, stric
         return 1
     tell(f"{len(cells)} cells.")
     found: list[str] = []
+    down = False
     for cell in cells:
         if cell.is_cell0:
             tell("cell0 has no hosts.")
             continue
         try:
-            new = map_new_hosts(session, cell, by_service=by_service)
+            new = session.cells.ask(lambda cell: map_new_hosts(session, cell, by_service=by_service), cell)
         except DuplicateError:
             session.say("ERROR: a host was mapped by another run of this command at the same time; run it once.")
             return 2
+        if isinstance(new, CellDown):
+            session.complain(f"Cell {cell.name or ''} {cell.uuid} does not answer: {new.reason.splitlines()[0]}")
+            down = True
+            continue
         tell(f"Cell {cell.name or ''} {cell.uuid}: {len(new)} new hosts{': ' if new else ''}{', '.join(new)}")
         found += new
+    if down:
+        return 255
     return int(not found) if strict else 0
 
 
@@ -104,7 +111,12 @@ ACTIONS = (
             switch("--strict", help="Exit with 1 when there was no new host."),
             switch("--by-service", help="Go by service records, for drivers whose nodes come and go."),
         ),
-        {0: "done", 1: "no new host (--strict), or no such cell", 2: "another run mapped a host at the same time"},
+        {
+            0: "done",
+            1: "no new host (--strict), or no such cell",
+            2: "another run mapped a host at the same time",
+            255: "a cell does not answer; the others are done",
+        },
     ),
     Action(
         "cell_v2",

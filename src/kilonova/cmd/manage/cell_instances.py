@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kilonova.cmd.manage.actions import Action, argument, switch
+from kilonova.cmd.manage.actions import Action, argument, positive, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import instance_mappings
 from kilonova.db.cell import instances
@@ -16,10 +16,7 @@ MARKER_PROJECT = "INSTANCE_MIGRATION_MARKER"
 
 
 def map_instances(session: Session, cell_uuid: str, max_count: str | None, reset_marker: bool) -> int:
-    count = _count(max_count)
-    if count is None:
-        session.say("--max-count must be a positive number.")
-        return 127
+    count = BATCH if max_count is None else positive(max_count, wrong=127)
     try:
         cell = session.cells.cell(cell_uuid)
     except UnknownCellError:
@@ -57,12 +54,6 @@ def _verdict(session: Session, uuid: str) -> tuple[int, str]:
     if found["deleted"]:
         return 3, f"Server {uuid} is deleted; `nova-manage db archive_deleted_rows` removes its mapping."
     return 0, f"Server {uuid} is in cell {cell.name} ({cell.uuid})."
-
-
-def _count(text: str | None) -> int | None:
-    if text is None:
-        return BATCH
-    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _map_batch(session: Session, cell: Cell, count: int, marker: str | None) -> str | None:

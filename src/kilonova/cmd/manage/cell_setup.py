@@ -21,6 +21,9 @@ from kilonova.db.outcomes import DuplicateError
 CELL0_TRANSPORT = "none:///"
 """Nothing listens in cell0."""
 
+THERE = "Cell0 is already setup"
+"""kolla-ansible looks for these words, to tell whether it changed something."""
+
 
 def map_cell0(session: Session, database_connection: str | None) -> int:
     url = database_connection or urls.with_suffix(session.conf.database.connection, "_cell0")
@@ -33,7 +36,7 @@ def map_cell0(session: Session, database_connection: str | None) -> int:
     try:
         session.cells.api.run(cell_mappings.cell_mapping_create, values)
     except DuplicateError:
-        session.say("cell0 is already set up.")
+        session.say(THERE)
     return 0
 
 

@@ -130,7 +130,8 @@ def _taken(session: Session, transport: str | None, database: str | None, but: s
     """Whether another cell has one of these URLs; says which."""
     for cell in session.cells.api.query(cell_mappings.cell_mapping_list):
         if cell["uuid"] != but and (cell["transport_url"] == transport or cell["database_connection"] == database):
-            session.say(f"Cell {cell['uuid']} has this transport URL or this database already.")
+            # kolla-ansible goes on when it reads "already exists".
+            session.say(f"A cell with this transport URL or this database already exists: {cell['uuid']}.")
             return True
     return False
 

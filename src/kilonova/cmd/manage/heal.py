@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kilonova.cmd.manage.actions import Action, Refused, argument, switch
+from kilonova.cmd.manage.actions import Action, Refused, argument, positive, switch
 from kilonova.cmd.manage.heal_ports import Unhealable
 from kilonova.cmd.manage.healing import BATCH, Healer, Server, servers
 from kilonova.cmd.manage.session import Session
@@ -116,9 +116,7 @@ def _bound(max_count: str | None, instance_uuid: str | None, cell_uuid: str | No
         raise Refused(INVALID, "--force needs --instance: it replaces what one server holds.")
     if instance_uuid or max_count is None:
         return None
-    if not (max_count.isdigit() and int(max_count) > 0):
-        raise Refused(INVALID, "--max-count must be a positive number.")
-    return int(max_count)
+    return positive(max_count, wrong=INVALID)
 
 
 def _cells(

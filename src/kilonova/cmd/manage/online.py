@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.cmd.manage.actions import Action, argument
+from kilonova.cmd.manage.actions import Action, argument, positive
 from kilonova.cmd.manage.session import Session
 from kilonova.db import online
 
@@ -13,10 +13,7 @@ BATCH = 50
 
 
 def online_data_migrations(session: Session, max_count: str | None) -> int:
-    if max_count is not None and not (max_count.isdigit() and int(max_count) > 0):
-        session.say("--max-count must be a positive number.")
-        return 127
-    count = BATCH if max_count is None else int(max_count)
+    count = BATCH if max_count is None else positive(max_count, wrong=127)
     totals = {name: [0, 0] for name in online.MIGRATIONS}
     while True:
         done, failed = _round(session, count, totals)

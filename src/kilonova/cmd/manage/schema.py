@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kilonova.cmd.command import one_line
 from kilonova.cmd.manage.actions import Action, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.cells import CELL0_UUID, NoApiDatabaseError, UnknownCellError
@@ -52,7 +53,7 @@ def _sync_cell0(session: Session, version: str | None) -> bool:
     except UnknownCellError:
         session.say("WARNING: cell0 is not mapped; its database is left alone.")
     except (sync.MigrationError, NoApiDatabaseError, DatabaseError) as exc:
-        session.say(_CELL0_FAILED.format(exc))
+        session.say(_CELL0_FAILED.format(one_line(exc)))
         return False
     return True
 
