@@ -242,9 +242,11 @@ class Hypervisor:
         """Whether the host's record says how many guests are in which state; both agents count once in a while."""
         states = {"ACTIVE": "num_vm_active", "SHUTOFF": "num_vm_stopped"}
         shown = self.cloud.get("/servers/detail?all_tenants=1")["servers"]
+        actual = Counter(states[one["status"]] for one in shown) | Counter({"num_task_None": len(shown)})
         stats = json.loads(self.cloud.node(self.site.host)["stats"])
-        counted = {name: int(count) for name, count in stats.items() if name.startswith("num_vm_")}
-        return Counter(counted) == Counter(states[one["status"]] for one in shown)
+        return (
+            Counter({name: int(n) for name, n in stats.items() if name.startswith(("num_vm_", "num_task_"))}) == actual
+        )
 
     def sight(self, servers: Iterable[str]) -> dict[str, Any]:
         """Everything that is the same whoever's agent runs."""
