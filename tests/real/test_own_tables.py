@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from tests.real.database_fixtures import database_server, new_databases
@@ -39,7 +39,7 @@ def offered(database: Database) -> NewFlow:
 
 def work(database: Database, flow: NewFlow) -> None:
     store = flows.FlowTable(database, "cell")
-    assert not store.offer(dataclasses.replace(flow, id="another"))
+    assert not store.offer(msgspec.structs.replace(flow, id="another"))
     (taken,) = store.take_due("me", 60_000, 5, ["delete"])
     assert (taken.id, taken.frame) == (flow.id, {"a": 1})
     assert store.renew({flow.id: taken.lease_epoch}, 60_000) == {flow.id}

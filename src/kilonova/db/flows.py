@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -292,7 +291,7 @@ def _lease(tx: Any, row: FlowRow, owner: str, lease_ms: int, *, called: bool = F
     query = sa.update(KN_FLOW).where(F.id == row.id, F.lease_epoch == row.lease_epoch)
     if not tx.execute(query.values(lease)).rowcount:
         return None
-    return dataclasses.replace(row, **(lease | {"state": state}))
+    return msgspec.structs.replace(row, **(lease | {"state": state}))
 
 
 def _row(found: Any) -> FlowRow:

@@ -18,9 +18,10 @@ repeats it. That saves a transaction where the step is as good as its repetition
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from kilonova.base.retry import grown
 
@@ -52,8 +53,7 @@ class DeadlineExceeded(Exception):
     """The flow, or a rest of it, did not come to its end in time."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """Which failures of a step are worth another try, and how long to wait before: exponential, half by chance."""
 
     on: tuple[type[BaseException], ...] = ()
@@ -78,8 +78,7 @@ UNDO_RETRY = Retry(on=(Exception,), attempts=8)
 """An undo has no other way out, so every failure is tried again for some minutes before the flow is stuck."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One piece of work. `atomic`: it only changes the flow's own database, in one transaction with the position.
 
     `light`: its end is written with that of the next stage.
@@ -94,8 +93,7 @@ class Step:
     light: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True):
     """Waiting for the world: `until(run)` is asked every `every` seconds and when the flow is woken.
 
     True goes on, False rests on, an exception unwinds. After `limit` seconds the rest fails with DeadlineExceeded.
@@ -113,8 +111,7 @@ class Rest:
 Stage = Step | Rest
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(msgspec.Struct, frozen=True):
     """An operation as a line of stages. `version` is stored with each run, for code that must tell old from new."""
 
     op: str

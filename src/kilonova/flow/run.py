@@ -92,7 +92,7 @@ class Run:
 
     def spawn(self, child: NewFlow) -> None:
         """Put down a child flow together with the end of this stage."""
-        self.children.append(dataclasses.replace(child, parent_id=self.row.id))
+        self.children.append(msgspec.structs.replace(child, parent_id=self.row.id))
 
     def forget_secrets(self) -> None:
         """Drop the sealed part from the database with the end of this stage."""
@@ -128,7 +128,7 @@ class Run:
 
     def moved(self, state: State, position: str | None, tries: int = 0) -> None:
         """Follow what was written."""
-        self.row = dataclasses.replace(self.row, state=state, position=position, tries=tries)
+        self.row = msgspec.structs.replace(self.row, state=state, position=position, tries=tries)
         self.stored()
         self.children.clear()
         self._children_before = 0
@@ -136,7 +136,7 @@ class Run:
 
     def moved_lightly(self, position: str, done: FlowEvent) -> None:
         """Go on to the next stage; what this one did to the frame is written with the next end."""
-        self.row = dataclasses.replace(self.row, state=State.RUNNING, position=position, tries=0)
+        self.row = msgspec.structs.replace(self.row, state=State.RUNNING, position=position, tries=0)
         self._begun = msgspec.json.encode(self.frame)
         self._children_before = len(self.children)
         self.unwritten.append(done)

@@ -10,11 +10,12 @@ Columns of `kn_flow` are the fields of :class:`FlowRow`, those of `kn_flow_event
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 
 class State(enum.StrEnum):
@@ -53,8 +54,7 @@ class LeaseLost(Exception):
     """Somebody else holds the flow, or it ended: stop at once and write nothing."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NewFlow:
+class NewFlow(msgspec.Struct, frozen=True):
     """A flow to be put down.
 
     `grace` is the time in seconds left to whoever was sent the work by a cast, before a conductor takes it by itself.
@@ -72,15 +72,14 @@ class NewFlow:
     parent_id: str | None = None
     slot: str | None = None
     sealed: str | None = None
-    id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
+    id: str = msgspec.field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def active_key(self) -> str:
         return f"{self.slot or self.op}:{self.subject_id}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FlowRow:
+class FlowRow(msgspec.Struct, frozen=True):
     """One row of `kn_flow`.
 
     `position` names the step that is next (while unwinding: the step whose undo is next; None before the first step).
@@ -111,8 +110,7 @@ class FlowRow:
     ended_at: int | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FlowEvent:
+class FlowEvent(msgspec.Struct, frozen=True):
     """One row of `kn_flow_event`, the append-only log of a flow. `id` is None until stored."""
 
     flow_id: str
@@ -127,8 +125,7 @@ class FlowEvent:
     id: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What a worker writes at a step's end. Fields left None stay; `frame` is JSON; `release` hands the lease back.
 
     A signal that came while the worker ran wins over `wake_at`: the flow is then due at once. State `offered` stays as

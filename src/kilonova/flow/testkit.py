@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+import msgspec
+
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow, Rest, Stage
 from kilonova.flow.run import Describe, Lease, Run, describe
@@ -152,7 +154,7 @@ class _Told:
         self.happened = False
         self._undo_happened = False
         stages = tuple(self._told(stage) if stage.name == case.stage else stage for stage in flow.stages)
-        self.flow = dataclasses.replace(flow, stages=stages)
+        self.flow = msgspec.structs.replace(flow, stages=stages)
 
     def between(self, run: Run) -> None:
         """After a write: die if the case says so and the stage just left was ours."""
@@ -164,8 +166,8 @@ class _Told:
     def _told(self, stage: Stage) -> Stage:
         undo = None if stage.undo is None else self._told_undo(stage.undo)
         if isinstance(stage, Rest):
-            return dataclasses.replace(stage, until=self._told_do(stage.until), undo=undo)
-        return dataclasses.replace(stage, do=self._told_do(stage.do), undo=undo)
+            return msgspec.structs.replace(stage, until=self._told_do(stage.until), undo=undo)
+        return msgspec.structs.replace(stage, do=self._told_do(stage.do), undo=undo)
 
     def _told_do(self, do: Callable[[Run], Any]) -> Callable[[Run], Any]:
         def told(run: Run) -> Any:

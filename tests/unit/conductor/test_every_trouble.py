@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.unit.conductor.stage import SEAL, Stage
 
@@ -127,11 +128,12 @@ class DeleteWithoutHost(Delete):
 
 def _hasty(flow: Flow) -> Flow:
     """Without second tries: an injected failure is then a failure."""
-    import dataclasses
 
     from kilonova.flow.plan import NO_RETRY
 
-    return dataclasses.replace(flow, stages=tuple(dataclasses.replace(each, retry=NO_RETRY) for each in flow.stages))
+    return msgspec.structs.replace(
+        flow, stages=tuple(msgspec.structs.replace(each, retry=NO_RETRY) for each in flow.stages)
+    )
 
 
 def cases(flow: Flow) -> list[Any]:
