@@ -56,11 +56,12 @@ def _listed(
         asked = filters.filters(call, given, all_tenants_rule)
     except filters.NothingMatches:
         return listing.Listed(), wanted, []
-    query = listing.Query(filters=asked, sort=order, page=wanted, parts=parts, columns=columns)
-    listed = listing.servers(call, query)
     # Where something is asked that only the records know, nothing can be said of those that cannot be read.
     paged = any(name in call.query for name in ("limit", "marker", "sort_key", "sort_dir"))
-    if not listed.down or call.version < _PARTIAL_RECORDS_SINCE or paged or set(given) - {"all_tenants"}:
+    partly = call.version >= _PARTIAL_RECORDS_SINCE and not paged and not set(given) - {"all_tenants"}
+    query = listing.Query(filters=asked, sort=order, page=wanted, parts=parts, columns=columns, partly=partly)
+    listed = listing.servers(call, query)
+    if not partly or not listed.down:
         return listed, wanted, []
     partial = call.services.cells.api.query(
         instance_mappings.instance_mapping_list_in_down_cells,

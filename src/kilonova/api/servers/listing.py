@@ -34,13 +34,17 @@ _NOT_OF_REQUESTS: Final = frozenset({"deleted", "cleaned", "hidden", "soft_delet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked for. ``filters`` are those of `kilonova.db.cell.instance_filters`."""
+    """What is asked for. ``filters`` are those of `kilonova.db.cell.instance_filters`.
+
+    ``partly``: servers of cells that do not answer are shown as far as they are known elsewhere.
+    """
 
     filters: Mapping[str, Any]
     sort: Sort
     page: Page
     parts: Sequence[str] = ()
     columns: Sequence[str] = reading.COLUMNS
+    partly: bool = False
 
 
 @dataclass(slots=True)
@@ -133,7 +137,7 @@ def _from_cells(call: Call[Services], query: Query, limit: int, marker: str | No
             merger.add(call.services.cells.scatter(functools.partial(merger.ask, page), wanted))
     except (InvalidFilterError, InvalidSortKeyError) as error:
         raise bad_request(str(error)) from None
-    if merger.down and not call.services.conf.api.list_records_by_skipping_down_cells:
+    if merger.down and not query.partly and not call.services.conf.api.list_records_by_skipping_down_cells:
         raise exceptions.NovaException(f"{len(merger.down)} cells do not answer, so servers cannot be listed.")
     _attach(call, merger.merged, query.parts)
     return Listed([record for _, record in merger.merged], merger.down)
