@@ -96,6 +96,36 @@ def test_several_may_sync_at_once(database_server: str, what: str) -> None:
         database.dispose()
 
 
+def test_sync_that_was_cut_off_goes_on(database_server: str) -> None:
+    with new_databases(database_server, ("cut",)) as (url,):
+        database = Database(url)
+        sync.sync_main(database)
+        with database.write() as tx:
+            tx.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{sync.MAIN.revisions()[0]}'")
+            # The table is in its room by then, and this was to be made next.
+            tx.exec_driver_sql(f"DROP VIEW {sync.OWN.version_table}")
+        sync.sync_main(database)
+        assert not sync.pending(database, sync.MAIN)
+        database.dispose()
+
+
+def test_new_database_in_the_place_of_a_dropped_one(database_server: str) -> None:
+    if not database_server.startswith("mysql"):
+        pytest.skip("only there a room outlives its database")
+    with new_databases(database_server, ("again",)) as (url,):
+        database = Database(url)
+        sync.sync_main(database)
+        name = database.url.database
+        with database.write() as tx:
+            tx.exec_driver_sql(f"DROP DATABASE {name}")
+            tx.exec_driver_sql(f"CREATE DATABASE {name}")
+        database.dispose()
+        sync.sync_main(database)
+        assert not sync.pending(database, sync.MAIN)
+        assert not sync.own_among_novas(database)
+        database.dispose()
+
+
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("key", ["host", "created_at", "display_name", "locked"])
 def test_pages_are_complete_whatever_is_null(cell: Database, key: str, direction: str) -> None:

@@ -67,6 +67,19 @@ def settle(connection: sa.Connection, tables: Iterable[str]) -> bool:
     return True
 
 
+def rejoin(connection: sa.Connection, tables: Iterable[str]) -> None:
+    """Views in the places of tables that are in their room already: a move was cut off before its view was made."""
+    found = _room(connection)
+    inspector = sa.inspect(connection)
+    if found is None or found[1] not in inspector.get_schema_names():
+        return
+    kind, room = found
+    moved = set(inspector.get_table_names(schema=room)) - names(connection)
+    for table in tables:
+        if table in moved:
+            _do(connection, kind.view, room, table)
+
+
 def names(connection: sa.Connection) -> set[str]:
     """Every table that is there, and every view in the place of one."""
     inspector = sa.inspect(connection)

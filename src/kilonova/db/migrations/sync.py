@@ -134,6 +134,8 @@ def _lost_a_race(exc: BaseException) -> bool:
 def _attempt(database: Database, lineage: Lineage, target: str | None) -> None:
     """Whatever is there already is left as it is, so that this may be repeated."""
     with _connection(database) as connection:
+        if lineage is MAIN:
+            _find_own(connection)
         for line, wanted in ((lineage, target), (OWN, None)):
             if _is_new(connection, line):
                 _create(connection, line, wanted)
@@ -141,6 +143,14 @@ def _attempt(database: Database, lineage: Lineage, target: str | None) -> None:
                 _upgrade(connection, line, wanted or "head")
         if lineage is MAIN:
             room.settle(connection, OWN.tables)
+
+
+def _find_own(connection: sa.Connection) -> None:
+    """Our tables in their room, if a sync was cut off; in a new database they are what an older one has left there."""
+    if _is_new(connection, MAIN):
+        room.drop(connection, OWN.tables)
+    else:
+        room.rejoin(connection, OWN.tables)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """A build request keeps its instance as one document: the columns copied from it go."""
 
-from alembic import op
+from kilonova.db.migrations import steps
 
 revision = "b30f573d3377"
 down_revision: str | None = "d67eeaabee36"
@@ -27,6 +27,4 @@ UNUSED = (
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("build_requests") as table:
-        for column in UNUSED:
-            table.drop_column(column)
+    steps.drop_columns("build_requests", *UNUSED)

@@ -1,7 +1,8 @@
 """Shares attached to instances."""
 
 import sqlalchemy as sa
-from alembic import op
+
+from kilonova.db.migrations import steps
 
 revision = "13863f4e1612"
 down_revision: str | None = "1acf2c98e646"
@@ -10,7 +11,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.create_table(
+    steps.create_table(
         "share_mapping",
         sa.Column("created_at", sa.DateTime()),
         sa.Column("updated_at", sa.DateTime()),

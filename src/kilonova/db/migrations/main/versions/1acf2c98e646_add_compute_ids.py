@@ -1,7 +1,8 @@
 """Instances and migrations name their compute node by its id."""
 
 import sqlalchemy as sa
-from alembic import op
+
+from kilonova.db.migrations import steps
 
 revision = "1acf2c98e646"
 down_revision: str | None = "1b91788ec3a6"
@@ -13,8 +14,6 @@ COLUMNS = (("instances", "compute_id"), ("migrations", "dest_compute_id"))
 
 def upgrade() -> None:
     for name, column in COLUMNS:
-        with op.batch_alter_table(name) as table:
-            table.add_column(sa.Column(column, sa.BigInteger(), nullable=True))
-            table.create_index(f"{name}_{column}_deleted_idx", [column, "deleted"])
-        with op.batch_alter_table(f"shadow_{name}") as table:
-            table.add_column(sa.Column(column, sa.BigInteger(), nullable=True))
+        steps.add_columns(name, sa.Column(column, sa.BigInteger(), nullable=True))
+        steps.create_index(f"{name}_{column}_deleted_idx", name, [column, "deleted"])
+        steps.add_columns(f"shadow_{name}", sa.Column(column, sa.BigInteger(), nullable=True))
