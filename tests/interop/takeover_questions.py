@@ -6,9 +6,10 @@ import concurrent.futures
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tests.interop.documents import unequal
 from tests.interop.takeover import FAILING, HOSTS, NEWEST, Handover, World
 
 ADMIN, OWNER = "admin@admin", "demo@demo"
@@ -242,7 +243,7 @@ def differences(before: Answers, after: Answers, allowed: Sequence[Allowed] = ()
     for question, answer in before.items():
         if PEER_FAILS.search(question.path):
             continue
-        for field, old, new in _unequal("", _document(answer), _document(after[question])):
+        for field, old, new in unequal("", _document(answer), _document(after[question])):
             if not any(one.covers(question, field) for one in allowed):
                 found.append(Difference(question, field, old, new))
     return found
@@ -262,22 +263,3 @@ def _in_order(document: dict[str, Any]) -> dict[str, Any]:
         group = document["server_group"]
         return {"server_group": group | {"members": sorted(group["members"])}}
     return document
-
-
-def _unequal(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in old.keys() | new.keys():
-            yield from _unequal(f"{where}.{key}", old.get(key, ABSENT), new.get(key, ABSENT))
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for n, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _unequal(f"{where}[{n}]", one, other)
-    elif old != new:
-        yield where.lstrip("."), old, new
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "absent"
-
-
-ABSENT = _Absent()
