@@ -195,6 +195,8 @@ class TestImageProperties:
         assert cloud.run("image_property", "set", uuid, "--property", "hw_disk_bus=scsi") == 1
         assert recorded(cloud, uuid) == {"other": "kept"}
         assert cloud.run("image_property", "set", NOWHERE, "--property", "hw_disk_bus=scsi") == 2
+        running = server(cloud, vm_state="active")
+        assert cloud.run("image_property", "set", running, "--property", "hw_disk_bus=scsi") == 3
 
 
 class TestIronicMove:

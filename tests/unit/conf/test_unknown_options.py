@@ -55,6 +55,11 @@ def test_what_is_told(tmp_path: Path, text: str, said: str) -> None:
     assert said in found
 
 
+def test_a_name_that_many_groups_have_hints_at_none(tmp_path: Path) -> None:
+    (found,) = told(tmp_path, "[service_user]\nregion_name = x\n")
+    assert found.endswith("is no option")
+
+
 def test_credentials_are_known_by_their_plugin(tmp_path: Path) -> None:
     text = "[placement]\nauth_url = x\nusername = nova\nproject_domain_name = d\nuser_name = u\npasword = secret\n"
     (found,) = told(tmp_path, f"{text}auth_type = password\n")

@@ -28,18 +28,20 @@ def show(session: Session, instance_uuid: str, image_property: str) -> int:
 
 def set_(session: Session, instance_uuid: str, image_properties: list[str] | None) -> int:
     server = servers.find(session, instance_uuid, missing=2)
+    servers.in_state(server.row, servers.AT_REST, wrong_state=3)
+    given = _checked(image_properties or [])
     # Read before anything is written: without one, nothing is.
     spec = session.cells.api.query(request_spec_objects.get_by_instance_uuid, admin(), instance_uuid)
     # The cell first: what is in the API database is derived from it, and a second run repairs it.
-    spec.image = server.cell.database.run(_record, instance_uuid, image_properties or [])
+    spec.image = server.cell.database.run(_record, instance_uuid, given)
     session.cells.api.run(request_spec_objects.save, admin(), spec)
     return 0
 
 
-def _record(tx: Tx, uuid: str, words: list[str]) -> object:
-    """Check and write the properties; the image with them, for the scheduler."""
+def _record(tx: Tx, uuid: str, properties: Mapping[str, str]) -> object:
+    """Write the properties; the image with them, for the scheduler."""
     servers.hold(tx, uuid, missing=2, states=servers.AT_REST, wrong_state=3)
-    servers.record(tx, uuid, _checked(words))
+    servers.record(tx, uuid, properties)
     try:
         return image_meta(instance_objects.load(tx, uuid, ("system_metadata",)))
     except ValueError as exc:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from kilonova.cmd.manage.actions import Refused
 from kilonova.cmd.manage.session import Session
@@ -56,9 +57,15 @@ def hold(tx: Tx, uuid: str, *, missing: int, states: Collection[str] | None, wro
     held = instances.instance_hold(tx, uuid, ("vm_state",))
     if held is None:
         raise Refused(missing, f"Server {uuid} was deleted meanwhile.")
-    if states is not None and held["vm_state"] not in states:
+    if states is not None:
+        in_state({"uuid": uuid, **held}, states, wrong_state=wrong_state)
+
+
+def in_state(row: Mapping[str, Any], states: Collection[str], *, wrong_state: int) -> None:
+    """Raises Refused unless the server is in one of these states."""
+    if row["vm_state"] not in states:
         wanted = ", ".join(states)
-        raise Refused(wrong_state, f"Server {uuid} is {held['vm_state']}; it has to be one of: {wanted}.")
+        raise Refused(wrong_state, f"Server {row['uuid']} is {row['vm_state']}; it has to be one of: {wanted}.")
 
 
 def recorded(tx: Tx, uuid: str) -> dict[str, str]:

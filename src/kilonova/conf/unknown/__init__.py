@@ -144,12 +144,13 @@ def plugin_names(auth_type: str) -> Collection[str]:
 
 
 def _nearest(group: str, name: str, obeyed: Names) -> str | None:
-    """The known option that was probably meant: in the same group, of the same name elsewhere, in a group like it."""
+    """The known option that was probably meant: one like it in the same group; of the same name in a group like it, or
+    in the only group that has one.
+    """
     novas = listed(NOVA)
     known = {g: obeyed.get(g, frozenset()) | novas.get(g, frozenset()) for g in {*obeyed, *novas}}
     if close := difflib.get_close_matches(name, known.get(group, ()), n=1, cutoff=0.75):
         return f"{group}.{close[0]}"
     elsewhere = [g for g in known if name in known[g]]
-    if near := difflib.get_close_matches(group, elsewhere, n=1, cutoff=0.0):
-        return f"{near[0]}.{name}"
-    return None
+    near = elsewhere if len(elsewhere) == 1 else difflib.get_close_matches(group, elsewhere, n=1)
+    return f"{near[0]}.{name}" if near else None
