@@ -42,6 +42,10 @@ STATES: dict[str, tuple[str, str | None, Any]] = {
 """Servers by the state in which they are handed over: its name, the action that leads to it (None: DELETE)."""
 
 
+COUNTED_EVERY = 10
+"""Seconds between two counts of a host; so long it may say that a server has room on it which was deleted elsewhere."""
+
+
 class Turn(Mixed):
     """All of one side: control plane and hosts."""
 
@@ -55,6 +59,7 @@ class Turn(Mixed):
             sections["kilonova"] = {"reconcile_interval": 3, "reconcile_grace": 1}
             sections["DEFAULT"]["sync_power_state_interval"] = 5
         sections["DEFAULT"]["service_down_time"] = 300
+        sections["DEFAULT"]["update_resources_interval"] = COUNTED_EVERY
         # Computes are not told of the API database, where server groups are.
         sections["workarounds"] = {"disable_group_policy_check_upcall": True}
         return sections

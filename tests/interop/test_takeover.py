@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.takeover import STATES, Filling, Handover, World, handover
+from tests.interop.takeover import COUNTED_EVERY, STATES, Filling, Handover, World, handover
 from tests.interop.takeover_questions import ADMIN, OWNER, Allowed, Answers, ask_all, differences, questions
 from tests.real import broker, servers
 
@@ -220,14 +220,14 @@ def test_nouns_of_the_peer_change(story: Story, ours: Handover) -> None:
         ("POST", f"/os-aggregates/{racks}/action", {"set_metadata": {"metadata": {"n": None, "m": "2"}}}, ADMIN, 200),
         ("POST", f"/os-aggregates/{none}/action", {"add_host": {"host": "second"}}, ADMIN, 200),
         ("PUT", f"/os-aggregates/{none}", {"aggregate": {"name": "some"}}, ADMIN, 200),
-        ("PUT", f"/os-quota-sets/{project}", {"quota_set": {"cores": 77}}, ADMIN, 200),
+        ("PUT", f"/os-quota-sets/{project}", {"quota_set": {"cores": 97}}, ADMIN, 200),
         ("DELETE", f"/os-quota-sets/{project}?user_id={world.user}", None, ADMIN, 202),
         ("PUT", "/os-quota-class-sets/default", {"quota_class_set": {"instances": 81}}, ADMIN, 200),
         ("DELETE", "/os-keypairs/other", None, OWNER, 204),
         ("DELETE", f"/os-server-groups/{world.groups['empty']}", None, OWNER, 204),
     ):
         assert ours.ask(user, method, path, body)[0] == code, (method, path)
-    assert ours.get(f"/os-quota-sets/{project}")["quota_set"]["cores"] == 77
+    assert ours.get(f"/os-quota-sets/{project}")["quota_set"]["cores"] == 97
 
 
 def test_new_servers_stand_beside_those_of_the_peer(story: Story, ours: Handover) -> None:
@@ -275,8 +275,7 @@ def traces(cloud: Handover, *servers: str) -> list[Any]:
 def test_the_peer_takes_it_back(story: Story, ours: Handover) -> None:
     """Its fake hosts have forgotten their guests, which is known: that is the one thing that it shows otherwise."""
     asked = questions(ours, story.world)
-    # Hosts write what they have left to give a little later.
-    time.sleep(5)
+    time.sleep(1.5 * COUNTED_EVERY)
     before = ask_all(ours, asked)
     held = ours.holdings()
     ours.to("theirs")
