@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kilonova import conf as configuration
 from kilonova.cloud import packages, steps
 from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.errors import CloudError
@@ -14,6 +15,7 @@ from kilonova.cloud.services.kilonova import PRIVILEGED, Compute
 from kilonova.cloud.services.rabbitmq import definitions
 from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Choice, Cloud
+from kilonova.conf import unknown
 
 CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "config.json"
 SHAPES = [
@@ -97,6 +99,15 @@ def test_the_configuration_has_only_options_of_nova(place: Site) -> None:
         and name not in login | {"region_name", "valid_interfaces"}
     }
     assert not odd
+
+
+def test_every_option_of_the_configuration_is_obeyed(place: Site) -> None:
+    """Or each service would name those that are not at each start."""
+    Compute(place, Cloud(place).supervisor).configure()
+    files = sorted((place.etc / "compute").glob("*.conf"))
+    assert files
+    for file in files:
+        assert unknown.find(configuration.load(["--config-file", str(file)])) == []
 
 
 def known_options() -> set[tuple[str, str]]:

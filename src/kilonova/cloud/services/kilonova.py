@@ -139,7 +139,6 @@ class Compute(Service):
                 "connection_uri": libvirt.uri,
                 "images_type": "qcow2",
                 "cpu_mode": "host-passthrough" if virt_type(self.site) == "kvm" else "none",
-                "live_migration_uri": libvirt.uri,
                 # Guests of the translator need little of its cache; the default is 1 GiB for each.
                 "tb_cache_size": 32 if virt_type(self.site) == "qemu" else None,
             },
@@ -156,9 +155,10 @@ class Compute(Service):
 
     def shared(self) -> dict[str, dict[str, Any]]:
         auth = keystone_auth(self.site, "nova")
+        region = {"region_name": auth["region_name"]}
+        login = {name: value for name, value in auth.items() if name not in region}
         (self.data / "lock").mkdir(parents=True, exist_ok=True)
         (self.data / "instances").mkdir(parents=True, exist_ok=True)
-        cache: dict[str, Any] = {"enabled": True, "backend": "oslo_cache.dict"}
         sections: dict[str, dict[str, Any]] = {
             "DEFAULT": {
                 "my_ip": LOOPBACK,
@@ -174,36 +174,45 @@ class Compute(Service):
                 "service_down_time": 60,
             },
             "keystone_authtoken": self.authtoken(),
-            "service_user": auth | {"send_service_user_token": True},
+            "service_user": login | {"send_service_user_token": True},
             "keystone": auth,
             "placement": auth,
-            "glance": auth | {"valid_interfaces": "public"},
+            "glance": region | {"valid_interfaces": "public"},
             "neutron": auth
             | {
                 "valid_interfaces": "public",
-                "default_floating_pool": "public",
                 "service_metadata_proxy": True,
                 "metadata_proxy_shared_secret": self.site.settings.password,
             },
-            "cache": cache,
             "oslo_concurrency": {"lock_path": self.data / "lock"},
             "oslo_messaging_notifications": {"driver": "noop"},
-            "key_manager": {"backend": "nova.keymgr.conf_key_mgr.ConfKeyManager", "fixed_key": "0123456789abcdef" * 4},
-            "scheduler": {"workers": 1, "discover_hosts_in_cells_interval": 30},
-            "conductor": {"workers": 1},
+            "scheduler": {"discover_hosts_in_cells_interval": 30},
             "filter_scheduler": {"enabled_filters": ",".join(FILTERS)},
             "quota": QUOTAS,
-            "vnc": {"enabled": True, "server_listen": LOOPBACK, "server_proxyclient_address": LOOPBACK},
+            "vnc": {"enabled": True, "server_listen": LOOPBACK},
         }
         helper = {"helper_command": f"{self.bin / 'privsep-helper'} --config-file {self.conf}"}
         sections |= dict.fromkeys(PRIVILEGED, helper)
         if self.site.peer:
-            sections["wsgi"] = {"api_paste_config": self.folder / "api-paste.ini"}
+            for section, options in self.for_peer().items():
+                sections[section] = sections.get(section, {}) | options
         if self.site.settings.volumes:
-            sections["cinder"] = auth | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
+            sections["cinder"] = login | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
         elif not self.site.peer:
             sections["kilonova"] = {"reconcile_disabled": "orphan_attachments"}
         return sections
+
+    def for_peer(self) -> dict[str, dict[str, Any]]:
+        """What only Nova obeys."""
+        return {
+            "wsgi": {"api_paste_config": self.folder / "api-paste.ini"},
+            "cache": {"enabled": True, "backend": "oslo_cache.dict"},
+            "key_manager": {"backend": "nova.keymgr.conf_key_mgr.ConfKeyManager", "fixed_key": "0123456789abcdef" * 4},
+            "scheduler": {"workers": 1},
+            "conductor": {"workers": 1},
+            "neutron": {"default_floating_pool": "public"},
+            "vnc": {"server_proxyclient_address": LOOPBACK},
+        }
 
     def authtoken(self) -> dict[str, Any]:
         """Tokens are remembered in each process: our environment has no client of memcached."""
