@@ -65,8 +65,8 @@ OWN = {"api": {"instance_list_per_project_cells": True}}
 @pytest.mark.parametrize(
     ("setting", "asked", "least"),
     [
-        pytest.param(Setting(), questions.at_many_versions, 1000, id="versions"),
-        pytest.param(Setting(), questions.written_at_many_versions, 1000, id="writing-at-versions"),
+        pytest.param(Setting(), questions.at_many_versions, 800, id="versions"),
+        pytest.param(Setting(), questions.written_at_many_versions, 800, id="writing-at-versions"),
         pytest.param(Setting(), questions.wrong, 2000, id="wrong"),
         pytest.param(Setting(("cell2",)), questions.of_lost_cells, 300, id="a-lost-cell"),
         pytest.param(Setting(("cell2",)), questions.lists_with_lost_cells, 150, id="lists-with-a-lost-cell"),
