@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from oslo_config import cfg
+from oslo_log.log import LogConfigError
 
 from kilonova import conf as configuration
 from kilonova.base import log
@@ -32,9 +33,12 @@ class Service(Protocol):
 
 
 def configure(prog: str, argv: Sequence[str] | None = None) -> cfg.ConfigOpts:
-    """The configuration of a process, logging included."""
-    conf = configuration.load(sys.argv[1:] if argv is None else argv, prog)
-    log.setup(conf)
+    """The configuration of a process, logging included. Raises SystemExit with what is wrong with its files."""
+    try:
+        conf = configuration.load(sys.argv[1:] if argv is None else argv, prog)
+        log.setup(conf)
+    except (cfg.Error, LogConfigError) as exc:
+        raise SystemExit(f"{prog}: {exc}") from exc
     _tell(conf)
     # Libraries warn about their own future on every start; an operator can do nothing about it.
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -57,3 +57,11 @@ def test_services_have_the_configured_time_to_end(for_work: int, most: int) -> N
     assert most - 5 < of_last <= most
     assert of_first <= of_last - 0.2
     assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    "words", [["--config-file", "/nowhere/nova.conf"], ["--log-config-append", "/nowhere/log.conf"]]
+)
+def test_a_configuration_that_cannot_be_read_is_said_in_one_line(words: list[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^nova-compute: .*/nowhere/"):
+        process.configure("nova-compute", words)
