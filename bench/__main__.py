@@ -111,9 +111,7 @@ def everything(
 def main() -> int:
     options = _options()
     if sys.executable.startswith("/tmp"):
-        print(
-            "bench: below /tmp stevedore keeps no cache: each of our services takes 0.2 s longer to start than the peer's"
-        )
+        print("bench: below /tmp stevedore keeps no cache: our services start 0.2 s later than elsewhere")
     peer = peer_environment(options.peer)
     place = {"profile": "full", "computes": 2, "port_offset": options.port_offset, "access_logs": True}
     with (
