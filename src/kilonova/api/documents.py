@@ -84,7 +84,7 @@ class Documents:
         return _answer(environ, start_response, 200, {"versions": listed}, {})
 
     def _choices(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
+        path = environ["PATH_INFO"].rstrip("/")
         choices = [
             {
                 "id": version["id"],
@@ -108,6 +108,8 @@ def _answer(
     headers: Mapping[str, str],
 ) -> Iterable[bytes]:
     data = msgspec.json.encode(body)
-    fixed = [("Content-Type", "application/json"), ("Content-Length", str(len(data)))]
+    # Of the two kinds of answers only faults name a character set, in Nova as here.
+    kind = "application/json; charset=UTF-8" if code >= 400 else "application/json"
+    fixed = [("Content-Type", kind), ("Content-Length", str(len(data)))]
     start_response(f"{code} {_REASONS[code]}", [*fixed, *headers.items()])
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [data]

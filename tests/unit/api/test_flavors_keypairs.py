@@ -130,6 +130,8 @@ def test_documents_of_versions_need_no_token(world: Any) -> None:
     one = client.simulate_get("/v2.1/").json["version"]
     assert one["links"][0] == {"rel": "self", "href": "http://falconframework.org/v2.1/"}
     assert client.simulate_get("/v2.1").json == client.simulate_get("/v2.1/").json
+    refused = client.simulate_get("/v2.1/", headers={"OpenStack-API-Version": "compute 2.999"})
+    assert (refused.status_code, refused.headers["content-type"]) == (406, "application/json; charset=UTF-8")
     head = client.simulate_head("/v2.1/")
     assert (head.status_code, head.content) == (200, b"")
     assert client.simulate_get("/elsewhere").status_code == 300

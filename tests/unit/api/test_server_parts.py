@@ -163,6 +163,9 @@ def test_tags_of_a_foreign_server(world: Any) -> None:
     for method, name in (("GET", ""), ("GET", "/a"), ("PUT", "/b"), ("DELETE", "/a"), ("DELETE", "")):
         assert tags(world, uuid, method, name, project=seeds.OTHER).status_code == 403
     assert seeds.record(world, uuid)["tags"] == ["a"]
+    gone = seeds.server(world, deleted=1)
+    assert tags(world, gone, project=seeds.OTHER).status_code == 403
+    assert tags(world, gone).status_code == 404
 
 
 # ---------------------------------------------------------------- addresses

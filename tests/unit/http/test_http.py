@@ -110,6 +110,20 @@ def test_an_answer_carries_version_and_request_id(client: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("accepted", "kind"),
+    [
+        ("*/*", "application/json"),
+        ("text/html", "application/json"),
+        ("application/vnd.openstack.compute+json", "application/vnd.openstack.compute+json"),
+        ("application/vnd.openstack.compute+json;q=0.1, application/json", "application/json"),
+        ("not / a type", "application/json"),
+    ],
+)
+def test_an_answer_has_the_accepted_name_of_json(client: Any, accepted: str, kind: str) -> None:
+    assert client.simulate_get("/v2.1/things/1", headers={"Accept": accepted}).headers["content-type"] == kind
+
+
+@pytest.mark.parametrize(
     ("headers", "shown"),
     [
         ({"OpenStack-API-Version": "compute 2.19"}, "2.19"),

@@ -78,6 +78,11 @@ def permitted(
     except Unreachable as lost:
         call.authorize(rule, _owner(lost.mapping))
         raise Fault(500, "The cell of this server does not answer; try again later.") from None
+    except exceptions.InstanceNotFound:
+        if of_others:
+            # Deleted: it is for the rule to say whether the caller may know even that.
+            call.authorize(rule, _owner(_mapping(call, uuid, of_others)))
+        raise
     call.authorize(rule, _owner(found.record))
     return found
 

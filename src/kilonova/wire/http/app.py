@@ -28,6 +28,7 @@ from kilonova.wire.http.policy import Policy
 LOG = logging.getLogger(__name__)
 ACCESS = logging.getLogger("kilonova.http.access")
 _JSON: Final = "application/json"
+_OFFERED: Final = (_JSON, "application/vnd.openstack.compute+json")
 _NO_CONTENT: Final = 204
 _REQUEST_ID_FORM: Final = re.compile(
     r"^req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE
@@ -157,7 +158,8 @@ class _Endpoint:
         # Falcon knows parameters by position, since one place has different names in different routes.
         names = _PARAMETER.findall(binding.route.path)
         answer = binding.handler(call, **dict(zip(names, params.values(), strict=True)))
-        _write(resp, binding.route, state.version, answer if isinstance(answer, Reply) else Reply(answer))
+        reply = answer if isinstance(answer, Reply) else Reply(answer)
+        _write(resp, binding.route, state.version, reply, _accepted(req))
 
     def _action_of(self, req: falcon.Request, body: Any) -> str | None:
         if not self._actions or req.method != "POST":
@@ -255,19 +257,26 @@ def _checked(route: Route, part: str, value: Any, version: int) -> Any:
         raise Fault(400, f"Invalid input for field/attribute {where}. Value: {error.value}. {error.reason}") from None
 
 
-def _write(resp: falcon.Response, route: Route, version: int, reply: Reply) -> None:
+def _accepted(req: falcon.Request) -> str:
+    """The media type of the answer: JSON under its own name or Nova's, as the client prefers."""
+    if req.accept in ("*/*", _JSON):
+        return _JSON
+    return req.client_prefers(_OFFERED) or _JSON
+
+
+def _write(resp: falcon.Response, route: Route, version: int, reply: Reply, kind: str) -> None:
     resp.status = reply.status or route.status(version)
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     if reply.body is None:
         if resp.status_code != _NO_CONTENT:
-            resp.content_type = _JSON
+            resp.content_type = kind
         return
     body = reply.body
     compiled = None if reply.ready else route.compiled.get("response")
     if compiled is not None:
         body = compiled.serializer(version)(body)
-    resp.content_type = _JSON
+    resp.content_type = kind
     resp.data = body if isinstance(body, bytes) else _encode(body)
 
 
