@@ -13,6 +13,9 @@ import pytest
 from tests.real import broker
 from tests.real.clouds import bring_hypervisor
 
+# What these assert says what it saw, as tests do.
+pytest.register_assert_rewrite("tests.interop.mixed_cloud", "tests.interop.libvirt_host", "tests.interop.takeover")
+
 STARTED = contextlib.ExitStack()
 
 
