@@ -248,6 +248,9 @@ def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
             ctxt, instance, requested=build.arg("requested_networks"), cached=build.network_info
         )
         guest.remember(instance, [])
+        if "network_allocated" in instance.system_metadata:
+            # The next host would look for ports that are gone, if it is one of Nova's.
+            instance.system_metadata = {**instance.system_metadata, "network_allocated": "False"}
         if build.network_info:
             agent.store.interfaces_forget(ctxt, instance.uuid)
 
