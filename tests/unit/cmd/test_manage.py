@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -492,6 +492,15 @@ def _interrupt_batches(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]
     return batches
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whoever started the tests may have set the signal aside, as shells do for what runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_archive_ends_its_batch(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -511,6 +520,7 @@ def test_interrupted_archive_ends_its_batch(
     assert cloud.api.query(instance_mappings.instance_mapping_list, gone) == []
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_archive_interrupted_twice_ends_at_once(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
