@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.interop.answers_cloud import ADMINS, OTHERS, Answer, Pair
-from tests.interop.documents import unequal
+from tests.interop.documents import Allowed, unequal
 from tests.ops.control_plane import PROJECT
 
 JOE, ANN, ADMIN, HOME = f"joe:{PROJECT}", f"ann:{OTHERS}", f"admin:{ADMINS}", f"admin:{PROJECT}"
@@ -429,18 +429,6 @@ def _others(names: Mapping[str, str]) -> Iterator[Question]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Allowed:
-    """A difference that is meant: questions and fields (by pattern), and why."""
-
-    question: str
-    field: str
-    why: str
-
-    def covers(self, question: Question, field: str) -> bool:
-        return bool(re.search(self.question, str(question)) and re.fullmatch(self.field, field))
-
-
-@dataclasses.dataclass(frozen=True)
 class Difference:
     question: Question
     field: str
@@ -471,7 +459,7 @@ def compare(pair: Pair, asked: Iterable[Question], allowed: Sequence[Allowed] = 
         if _no_such_request(theirs, ours) or _only_the_peer_fails(theirs, ours):
             continue
         for field, old, new in unequal("", comparable(theirs), comparable(ours)):
-            if not any(one.covers(question, field) for one in allowed):
+            if not any(one.covers(str(question), field) for one in allowed):
                 found.differences.append(Difference(question, field, old, new))
     return found
 

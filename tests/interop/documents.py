@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,3 +26,15 @@ def unequal(where: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
             yield from unequal(f"{where}[{n}]", one, other)
     elif old != new:
         yield where.lstrip("."), old, new
+
+
+@dataclasses.dataclass(frozen=True)
+class Allowed:
+    """A difference that is none of ours, or is meant: where (of what was asked) and field, by pattern, and why."""
+
+    where: str
+    field: str
+    why: str
+
+    def covers(self, asked: str, field: str) -> bool:
+        return bool(re.search(self.where, asked) and re.fullmatch(self.field, field))

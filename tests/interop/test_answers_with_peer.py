@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from tests.interop import answers_questions as questions
 from tests.interop.answers_cloud import ADMINS, Filled, Setting, fill, pair
-from tests.interop.answers_questions import Allowed, Question, compare
+from tests.interop.answers_questions import Question, compare
+from tests.interop.documents import Allowed
 from tests.unit.db.conftest import templates
 
 PEER = os.environ.get("PEER_PYTHON")

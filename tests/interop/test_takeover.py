@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.interop.documents import Allowed
 from tests.interop.takeover import COUNTED_EVERY, STATES, Filling, Handover, World, handover
-from tests.interop.takeover_questions import ADMIN, OWNER, Allowed, Answers, ask_all, differences, questions
+from tests.interop.takeover_questions import ADMIN, OWNER, Answers, ask_all, differences, questions
 from tests.real import broker, servers
 
 from kilonova.cloud.library import surroundings

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from tests.real.database_fixtures import database_server, databases
+from tests.unit.flow import casts
 
 from kilonova.db import flows
 from kilonova.db.engine import Database
@@ -78,28 +79,11 @@ def test_lease_fence_and_signal(table: FlowTable) -> None:
 
 
 def test_a_flow_is_offered_until_its_cast_arrives(table: FlowTable) -> None:
-    new = NewFlow("called", "s", {})
-    table.offer(new)
-    (found,) = table.take_due("me", 60_000, 5, ["called"])
-    assert found.state is State.OFFERED
-    later = flows.now_ms() + 60_000
-    rest = Change(State.OFFERED, "first", later, release=True)
-    table.write(new.id, found.lease_epoch, lambda tx: rest)
-    called = table.take(new.id, "me", -1)
-    assert (called.state, table.get(new.id).state) == (State.RUNNING, State.RUNNING)
-    assert not table.arrived(new.id)
+    casts.offered_until_called(table, "called")
 
 
 def test_a_cast_that_arrives_meanwhile_is_kept(table: FlowTable) -> None:
-    new = NewFlow("meanwhile", "s", {})
-    table.offer(new)
-    (found,) = table.take_due("me", 60_000, 5, ["meanwhile"])
-    assert table.arrived(new.id)
-    later = flows.now_ms() + 60_000
-    rest = Change(State.OFFERED, "first", later, release=True)
-    table.write(new.id, found.lease_epoch, lambda tx: rest)
-    (again,) = table.take_due("me", 60_000, 5, ["meanwhile"])
-    assert again.state is State.RUNNING
+    casts.call_kept_meanwhile(table, "meanwhile")
 
 
 def test_a_write_and_its_children_are_one(table: FlowTable) -> None:

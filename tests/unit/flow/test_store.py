@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.unit.flow import casts
 
 from kilonova.db import flows
 from kilonova.db.engine import Database
@@ -48,28 +49,11 @@ def test_grace_keeps_the_flow_for_the_cast(table: FlowTable) -> None:
 
 
 def test_a_flow_is_offered_until_its_cast_arrives(table: FlowTable) -> None:
-    new = NewFlow("op", "s", {})
-    table.offer(new)
-    (found,) = table.take_due("me", 60_000, 5, ["op"])
-    assert found.state is State.OFFERED
-    later = flows.now_ms() + 60_000
-    rest = Change(State.OFFERED, "first", later, release=True)
-    table.write(new.id, found.lease_epoch, lambda tx: rest)
-    called = table.take(new.id, "me", -1)
-    assert (called.state, table.get(new.id).state) == (State.RUNNING, State.RUNNING)
-    assert not table.arrived(new.id)
+    casts.offered_until_called(table, "op")
 
 
 def test_a_cast_that_arrives_meanwhile_is_kept(table: FlowTable) -> None:
-    new = NewFlow("op", "s", {})
-    table.offer(new)
-    (found,) = table.take_due("me", 60_000, 5, ["op"])
-    assert table.arrived(new.id)
-    later = flows.now_ms() + 60_000
-    rest = Change(State.OFFERED, "first", later, release=True)
-    table.write(new.id, found.lease_epoch, lambda tx: rest)
-    (again,) = table.take_due("me", 60_000, 5, ["op"])
-    assert again.state is State.RUNNING
+    casts.call_kept_meanwhile(table, "op")
 
 
 def test_each_flow_goes_to_one_worker(table: FlowTable) -> None:
