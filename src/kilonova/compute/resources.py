@@ -66,7 +66,8 @@ class Tracker:
         self.service: objects.Service | None = None
         self.nodes: dict[str, Node] = {}
         self._volume_backed: dict[str, bool] = {}
-        self._gone: set[str] | None = None
+        self._touched: set[str] | None = None
+        """Instances whose share changed here since an audit began to read the record; None while none reads."""
         self._lock = threading.RLock()
         self._writing = threading.Lock()
 
@@ -122,22 +123,35 @@ class Tracker:
 
     def _recount(self, ctxt: RequestContext, node: Node) -> None:
         with self._lock:
-            self._gone = set()
-        found = self._store.instances_of_node(ctxt, self._host, node.name, AUDIT_ATTRS)
-        self._learn_disks(ctxt, found)
-        moves = self._moves(ctxt, node, {i.uuid: i for i in found if usage.counts(i)})
-        with self._lock:
-            # What was forgotten since it was read is taken out below.
-            fresh = {i.uuid: usage.of(i, self._volume_backed.get(i.uuid, False)) for i in found if usage.counts(i)}
-            for uuid in node.claims:
-                fresh.setdefault(uuid, node.usages[uuid])
-            for uuid in self._gone or ():
-                fresh.pop(uuid, None)
-                moves.pop(uuid, None)
-            self._gone = None
-            node.usages, node.moves = fresh, moves
-            for uuid in set(self._volume_backed) - set(fresh) - set(moves):
-                del self._volume_backed[uuid]
+            self._touched = set()
+        try:
+            found = self._store.instances_of_node(ctxt, self._host, node.name, AUDIT_ATTRS)
+            self._learn_disks(ctxt, found)
+            moves = self._moves(ctxt, node, {i.uuid: i for i in found if usage.counts(i)})
+            with self._lock:
+                fresh = {i.uuid: usage.of(i, self._volume_backed.get(i.uuid, False)) for i in found if usage.counts(i)}
+                self._take(node, fresh, moves, self._touched)
+        finally:
+            with self._lock:
+                self._touched = None
+
+    def _take(
+        self, node: Node, usages: dict[str, usage.Usage], moves: dict[str, usage.Usage], touched: set[str]
+    ) -> None:
+        """What was read is true, but of what changed here since: of that, what is known here."""
+        for uuid in node.claims | touched:
+            for read, known in ((usages, node.usages), (moves, node.moves)):
+                if uuid in known:
+                    read[uuid] = known[uuid]
+                elif uuid in touched:
+                    read.pop(uuid, None)
+        node.usages, node.moves = usages, moves
+        for uuid in set(self._volume_backed) - set(usages) - set(moves):
+            del self._volume_backed[uuid]
+
+    def _touch(self, uuid: str) -> None:
+        if self._touched is not None:
+            self._touched.add(uuid)
 
     def _moves(
         self, ctxt: RequestContext, node: Node, living: Mapping[str, objects.Instance]
@@ -191,12 +205,14 @@ class Tracker:
             instance.compute_id = node.record.id
             node.usages[instance.uuid] = usage.of(instance, backed)
             node.claims.add(instance.uuid)
+            self._touch(instance.uuid)
 
     def settle(self, instance: objects.Instance) -> None:
         """The claim is the record's now."""
         with self._lock:
             for node in self.nodes.values():
                 node.claims.discard(instance.uuid)
+            self._touch(instance.uuid)
         self.update(instance)
 
     def update(self, instance: objects.Instance) -> None:
@@ -207,6 +223,7 @@ class Tracker:
                     node.usages[instance.uuid] = dataclasses.replace(
                         node.usages[instance.uuid], vm_state=instance.vm_state, task_state=instance.task_state
                     )
+                    self._touch(instance.uuid)
 
     def forget(self, uuid: str) -> None:
         """The instance takes nothing here any more; no error when it never did."""
@@ -216,8 +233,7 @@ class Tracker:
                 node.moves.pop(uuid, None)
                 node.claims.discard(uuid)
             self._volume_backed.pop(uuid, None)
-            if self._gone is not None:
-                self._gone.add(uuid)
+            self._touch(uuid)
 
     def tracked(self) -> set[str]:
         with self._lock:

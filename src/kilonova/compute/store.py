@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kilonova.base import clock
+from kilonova.base.outward import without_paths
 from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -239,9 +240,12 @@ class RpcStore(Store):
 
 
 def message_of(error: BaseException) -> str:
-    """What a user may read of an error: the message of our own exceptions, only the class of others."""
-    if isinstance(error, exceptions.NovaException):
+    """What a user may read of an error: our own exceptions without the host's paths, only the class of others."""
+    if isinstance(error, exceptions.Base64Exception):
+        # The path in it is the user's own.
         return error.format_message()
+    if isinstance(error, exceptions.NovaException):
+        return without_paths(error.format_message())
     if isinstance(error, ServiceError):
         return error.for_users
     return type(error).__name__

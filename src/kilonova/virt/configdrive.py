@@ -6,6 +6,7 @@ The guest finds it by the volume label `config-2`, as ISO 9660 with Joliet and R
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import posixpath
 import subprocess
@@ -17,7 +18,10 @@ from pathlib import Path
 import pycdlib
 from oslo_config import cfg
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions, objects
+
+LOG = logging.getLogger(__name__)
 
 LABEL = "config-2"
 VFAT_SIZE = 64 * 1024 * 1024
@@ -142,4 +146,5 @@ def _run(*command: str) -> None:
         raise exceptions.ConfigDriveMountFailed(operation=command[0], error="timed out") from failure
     except subprocess.CalledProcessError as failure:
         error = failure.stderr.decode(errors="replace").strip()
-        raise exceptions.ConfigDriveMountFailed(operation=command[0], error=error) from failure
+        LOG.warning("%s ended with code %d: %s", " ".join(command), failure.returncode, error)
+        raise exceptions.ConfigDriveMountFailed(operation=command[0], error=without_paths(error)) from failure

@@ -144,6 +144,23 @@ def test_a_volume_that_cannot_be_had(world: World) -> None:
     assert world.cloud.cinder.volumes[volume]["status"] == "available"
 
 
+@pytest.mark.parametrize("properties", [{}, {"retry": {"num_attempts": 1, "hosts": []}}])
+def test_no_path_of_the_host_is_told(world: World, properties: dict[str, Any]) -> None:
+    """Neither in the fault, nor in the event, nor in the reason that the conductor makes a fault of."""
+    world.host()
+    error = exceptions.ResizeError(reason="qemu-img: Could not open '/var/lib/nova/instances/_base/x': is corrupt")
+    world.fail("spawn", error)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, filter_properties=properties)
+    assert wait_for(lambda: world.tasks.builds or world.fault(asked.uuid))
+    world.idle()
+    fault = world.fault(asked.uuid)
+    told = fault.message if fault else world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
+    assert "/var" not in told
+    assert "is corrupt" in told
+
+
 def test_a_rescheduled_server_keeps_its_volume_reserved(world: World) -> None:
     world.host()
     volume = world.cloud.cinder.volume(project="project")

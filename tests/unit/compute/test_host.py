@@ -306,6 +306,65 @@ def test_what_was_forgotten_during_an_audit_stays_forgotten(world: World) -> Non
     assert tracker.tracked() == set()
 
 
+@pytest.mark.parametrize("begun", ["before", "meanwhile"])
+def test_a_claim_that_settled_during_an_audit_is_kept(world: World, begun: str) -> None:
+    """The record was read before it named this host; the claim ended before what was read is taken over."""
+    host = world.host()
+    tracker, store = host.agent.tracker, host.agent.store
+    made = instance(numa_topology=None)
+    read = store.instances_of_node
+    if begun == "before":
+        tracker.claim(context.admin(), made, "h1", [])
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        found = read(*args, **kwargs)
+        if begun == "meanwhile":
+            tracker.claim(context.admin(), made, "h1", [])
+        made.vm_state = "active"
+        tracker.settle(made)
+        return found
+
+    store.instances_of_node = slow
+    tracker.audit(context.admin())
+    assert tracker.nodes["h1"].usages[made.uuid].vm_state == "active"
+    assert node(world).memory_mb_used == 512 + 192
+    # Once the record has had its time to name it, the record's word counts again.
+    store.instances_of_node = read
+    tracker.audit(context.admin())
+    assert tracker.tracked() == set()
+
+
+def test_a_state_that_changed_during_an_audit_is_kept(world: World) -> None:
+    host = world.host()
+    server = world.built()
+    tracker, store = host.agent.tracker, host.agent.store
+    read = store.instances_of_node
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        found = read(*args, **kwargs)
+        server.vm_state = "stopped"
+        tracker.update(server)
+        return found
+
+    store.instances_of_node = slow
+    tracker.audit(context.admin())
+    assert tracker.nodes["h1"].usages[server.uuid].vm_state == "stopped"
+
+
+def test_an_audit_that_fails_leaves_no_memory_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = world.host()
+    tracker = host.agent.tracker
+
+    def silent(*args: Any) -> Any:
+        raise RpcTimeout("nobody answers")
+
+    monkeypatch.setattr(host.agent.store, "instances_of_node", silent)
+    with pytest.raises(RpcTimeout):
+        tracker.audit(context.admin())
+    tracker.forget("11111111-1111-4111-8111-111111111111")
+    assert tracker._touched is None
+
+
 def test_claims_that_cannot_be_met(world: World) -> None:
     tracker = world.host().agent.tracker
     with pytest.raises(exceptions.ComputeResourcesUnavailable, match="no node other"):

@@ -145,8 +145,9 @@ def test_a_volume_that_is_a_path(conf, tmp_path, kind):
     file.write_bytes(b"x")
     made = volumes.Volumes(conf, "host")
     assert made.connect(volume(kind, device_path=str(file))) == volumes.Source(str(file), "file")
-    with pytest.raises(exceptions.DiskNotFound):
+    with pytest.raises(exceptions.DiskNotFound) as raised:
         made.connect(volume(kind, device_path="/nonexistent"))
+    assert "/nonexistent" not in str(raised.value)
     made.disconnect(volume(kind, device_path=str(file)))
 
 

@@ -5,8 +5,11 @@ import subprocess
 
 import pytest
 
+from kilonova import conf as configuration
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions
 from kilonova.virt import images
+from kilonova.virt.libvirt.qemu_img import QemuImg
 
 
 def qemu_img(*arguments):
@@ -108,3 +111,24 @@ def test_two_formats_at_once_are_refused(tmp_path, qcow2):
     path.write_bytes(bytes(content))
     with pytest.raises(exceptions.ImageUnacceptable):
         images.inspect(path, "i", "qcow2")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda tool, path: tool.convert(path, path.with_name("raw"), "qcow2", "raw", "i"),
+        lambda tool, path: tool.info(path, "qcow2"),
+        lambda tool, path: tool.info(path.with_name("absent"), "qcow2"),
+        lambda tool, path: tool.resize(path, "qcow2", 1 << 20),
+        lambda tool, path: tool.create(path / "below", "raw", 1 << 20),
+    ],
+)
+def test_what_a_tool_says_of_a_broken_image_names_no_file(tmp_path, act):
+    conf = configuration.new()
+    conf([], project="nova", default_config_files=[], default_config_dirs=[])
+    path = tmp_path / "broken"
+    path.write_bytes(b"QFI\xfb" + b"\0" * 100)
+    with pytest.raises(exceptions.NovaException) as raised:
+        act(QemuImg(conf), path)
+    assert str(tmp_path) not in raised.value.format_message()
+    assert raised.value.format_message() == without_paths(raised.value.format_message())

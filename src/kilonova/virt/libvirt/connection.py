@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import libvirt
 from oslo_log import log
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions
 from kilonova.virt.libvirt.config.element import parse
 
@@ -167,7 +168,7 @@ class Connection:
                 answer = self.get().getDomainCapabilities(None, arch, machine, virt_type, 0)
             except libvirt.libvirtError as failure:
                 kind = f"{virt_type} guests of {arch} {machine or ''}".rstrip()
-                raise exceptions.Invalid(f"The hypervisor has no {kind}: {failure}") from failure
+                raise exceptions.Invalid(f"The hypervisor has no {kind}: {without_paths(str(failure))}") from failure
             self._domain_capabilities[key] = parse(answer)
         return self._domain_capabilities[key]
 

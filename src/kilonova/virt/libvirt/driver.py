@@ -184,7 +184,7 @@ class LibvirtDriver(driver.Driver):
         try:
             return console.tail(console.log_path(found))
         except OSError as failure:
-            raise exceptions.ConsoleLogOutputException(instance_id=instance.uuid, reason=str(failure)) from failure
+            raise exceptions.ConsoleLogOutputException(instance_id=instance.uuid, reason=failure.strerror or "unreadable") from failure
 
     # Steps
 

@@ -117,7 +117,7 @@ def serial(source: str, uuid: str, capabilities: ET.Element) -> str | None:
         try:
             return machine_id.read_text().split()[0]
         except (OSError, IndexError) as failure:
-            raise exceptions.InternalError(err=f"sysinfo_serial: {machine_id} names no machine") from failure
+            raise exceptions.InternalError(err="sysinfo_serial: the host's machine id cannot be read") from failure
     return capabilities.findtext("host/uuid")
 
 

@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_utils import strutils
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions, network_info
 from kilonova.virt.driver import Vif
 from kilonova.virt.libvirt import tap
@@ -64,15 +65,19 @@ def plug(vifs: Sequence[Vif], owner: Owner, multiqueue: bool = False) -> None:
         try:
             os_vif.plug(_os_vif(vif, multiqueue), _instance(owner))
         except os_vif.exception.ExceptionBase as failure:
-            raise exceptions.VirtualInterfacePlugException(f"Port {vif['id']} was not plugged: {failure}") from failure
+            raise _not_plugged(vif, str(failure)) from failure
 
 
 def _plug_tap(vif: Vif, multiqueue: bool) -> None:
     try:
         tap.create(device_name(vif), multiqueue, _mtu(vif))
     except subprocess.CalledProcessError as failure:
-        reason = failure.stderr.decode(errors="replace").strip()
-        raise exceptions.VirtualInterfacePlugException(f"Port {vif['id']} was not plugged: {reason}") from failure
+        raise _not_plugged(vif, failure.stderr.decode(errors="replace").strip()) from failure
+
+
+def _not_plugged(vif: Vif, said: str) -> exceptions.VirtualInterfacePlugException:
+    LOG.warning("Port %s was not plugged: %s", vif["id"], said)
+    return exceptions.VirtualInterfacePlugException(f"Port {vif['id']} was not plugged: {without_paths(said)}")
 
 
 def unplug(vifs: Sequence[Vif], owner: Owner) -> list[str]:

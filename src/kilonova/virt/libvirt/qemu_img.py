@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import log
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions
+
+LOG = log.getLogger(__name__)
 
 _GIB = 1024**3
 _TIMEOUT = 3600
@@ -42,7 +46,8 @@ class QemuImg:
     def info(self, path: str | Path, format: str) -> ImageInfo:
         """Raises DiskNotFound, InvalidDiskInfo."""
         if not os.path.exists(path):
-            raise exceptions.DiskNotFound(location=str(path))
+            LOG.warning("%s is not there", path)
+            raise exceptions.DiskNotFound(location=os.path.basename(path))
         command = ["qemu-img", "info", "--force-share", "--output=json", "-f", format, str(path)]
         try:
             output = self._run([*self._limited, *command])
@@ -82,7 +87,7 @@ class QemuImg:
 
 
 class ToolFailed(Exception):
-    """A command ended badly; the message is its own."""
+    """A command ended badly; the message is its own, without the paths in it."""
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None, timeout: float = _TIMEOUT) -> bytes:
@@ -95,7 +100,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ti
         raise ToolFailed(f"{command[0]} took more than {timeout} s") from failure
     except subprocess.CalledProcessError as failure:
         error = failure.stderr.decode(errors="replace").strip()
-        raise ToolFailed(error or f"{command[0]} ended with code {failure.returncode}") from failure
+        LOG.warning("%s ended with code %d: %s", " ".join(command), failure.returncode, error)
+        raise ToolFailed(without_paths(error) or f"{command[0]} ended with code {failure.returncode}") from failure
     return done.stdout
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from oslo_config import cfg
 from oslo_log import log
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.virt.driver import BlockDevices, GuestSpec, LocalDisk
@@ -71,7 +72,7 @@ class Storage:
         recorded = _recorded(files)
         if str(path) in recorded:
             return recorded[str(path)]
-        raise exceptions.InvalidDiskInfo(reason=f"{files.formats} does not name the format of {path.name}")
+        raise exceptions.InvalidDiskInfo(reason=f"The format of {path.name} is not on record")
 
     def delete(self, uuid: str) -> None:
         """Remove everything of a guest's; repeating it is no error. Raises OSError."""
@@ -210,7 +211,7 @@ def _recorded(files: InstanceFiles) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as failure:
-        raise exceptions.InvalidDiskInfo(reason=f"{files.formats} cannot be read: {failure}") from failure
+        raise exceptions.InvalidDiskInfo(reason=f"The record of disk formats cannot be read: {failure}") from failure
     return {str(path): str(format) for path, format in found.items()}
 
 
@@ -229,7 +230,9 @@ def _copy(source: Path, target: Path) -> None:
         )
         part.rename(target)
     except subprocess.CalledProcessError as failure:
-        reason = f"{source} could not be copied: {failure.stderr.decode(errors='replace').strip()}"
+        said = failure.stderr.decode(errors="replace").strip()
+        LOG.warning("%s could not be copied: %s", source, said)
+        reason = f"The image could not be copied: {without_paths(said)}"
         raise exceptions.InvalidDiskInfo(reason=reason) from failure
     finally:
         part.unlink(missing_ok=True)

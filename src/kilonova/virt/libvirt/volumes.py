@@ -64,7 +64,7 @@ class Volumes:
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
         if kind in PATH_PROTOCOLS:
-            return _local(data)
+            return _local(volume, data)
         if kind == "rbd":
             return Source(self._rbd(data))
         connected = self._brick(kind, data, lambda each: each.connect_volume(dict(data)))
@@ -138,10 +138,11 @@ def disk(volume: Volume, place: Place, source: Source, cache: str | None, discar
     )
 
 
-def _local(data: Mapping[str, Any]) -> Source:
+def _local(volume: Volume, data: Mapping[str, Any]) -> Source:
     path = data.get("device_path")
     if not path or not Path(path).exists():
-        raise exceptions.DiskNotFound(location=str(path))
+        LOG.warning("Volume %s should be at %s, which is not there", volume.volume_id, path)
+        raise exceptions.DiskNotFound(location=volume.volume_id)
     return Source(str(path), _source_type(str(path)))
 
 
