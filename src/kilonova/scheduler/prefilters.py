@@ -248,7 +248,7 @@ def requested_networks(spec: objects.RequestSpec) -> Iterable[objects.NetworkReq
 
 
 def level(spec: objects.RequestSpec) -> objects.RequestLevelParams:
-    """The spec's instructions for the whole tree, made when missing. Nova's API leaves those out that it has none of."""
+    """The spec's instructions for the whole tree, made when missing: Nova's API leaves out what it has none of."""
     if field(spec, "request_level_params") is None:
         spec.request_level_params = objects.RequestLevelParams()
     found: objects.RequestLevelParams = spec.request_level_params

@@ -161,11 +161,14 @@ def test_ports_of_the_dead_go_and_those_that_users_brought_are_unbound(stage: St
     assert ports[living["id"]]["device_id"] == alive
 
 
-def test_attachments_of_the_dead_go(stage: Stage) -> None:
+@pytest.mark.parametrize("connector", [None, {"host": "h"}])
+def test_attachments_of_the_dead_go(stage: Stage, connector: Any) -> None:
+    """Reserved ones, and those that a host has: Cinder shows these with what connectors need."""
     alive, dead = built(stage), built(stage)
     ctxt = stage.ctxt()
     kept, gone = (
-        stage.clients.cinder.attachment_create(ctxt, stage.cloud.cinder.volume(), server) for server in (alive, dead)
+        stage.clients.cinder.attachment_create(ctxt, stage.cloud.cinder.volume(), server, connector)
+        for server in (alive, dead)
     )
     stage.cell.run(records.erase, stage.ctxt(), dead)
     assert twice(OrphanAttachments(stage.world)).repaired == 1

@@ -95,7 +95,7 @@ class Cinder:
         instead of a second one. Raises VolumeNotFound, InvalidInput, CinderConnectionFailed.
         """
         held = self.attachment_find(ctxt, volume_id, instance_uuid)
-        if held is not None and held.get("status") in ("reserved", "attaching"):
+        if held is not None and held["status"] in ("reserved", "attaching") and not held["connection_info"]:
             if connector is None:
                 return held
             return self.attachment_update(ctxt, held["id"], connector, mountpoint)

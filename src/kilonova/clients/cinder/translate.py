@@ -55,7 +55,10 @@ def snapshot(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attachment(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An attachment; `connection_info` has the shape that volume connectors take (driver_volume_type, data)."""
+    """An attachment; `connection_info` has the shape that volume connectors take (driver_volume_type, data).
+
+    Connectors find the attachment's own values there too; they stay where readers of attachments look for them.
+    """
     out = dict(body)
     data = dict(out.pop("connection_info", None) or {})
     info: dict[str, Any] = {}
@@ -63,7 +66,7 @@ def attachment(body: Mapping[str, Any]) -> dict[str, Any]:
         data.pop("attachment_id", None)
         info = {"driver_volume_type": data.pop("driver_volume_type", None), "data": data}
         for name in ("status", "instance", "attached_at", "detached_at"):
-            info[name] = out.pop(name, None)
+            info[name] = out.get(name)
         info |= {name: value for name, value in out.items() if name not in ("id", "attach_mode")}
     out["connection_info"] = info
     return out

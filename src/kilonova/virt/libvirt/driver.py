@@ -184,7 +184,8 @@ class LibvirtDriver(driver.Driver):
         try:
             return console.tail(console.log_path(found))
         except OSError as failure:
-            raise exceptions.ConsoleLogOutputException(instance_id=instance.uuid, reason=failure.strerror or "unreadable") from failure
+            reason = failure.strerror or "unreadable"
+            raise exceptions.ConsoleLogOutputException(instance_id=instance.uuid, reason=reason) from failure
 
     # Steps
 
