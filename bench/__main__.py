@@ -18,23 +18,21 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 from bench import measure, report, start, work
+from bench.saying import say
 from bench.side import Side, memory_mib
-from kilonova.cloud import library, site
+from kilonova.cloud import library
 
-PEER = ("nova==34.0.0", "pymysql", "pymemcache", "python-memcached", "uwsgi")
+ROOT = pathlib.Path(__file__).parents[1]
 FLAVOR = "1"
 START_ROUNDS = 5
 
 
 def peer_environment(given: pathlib.Path | None) -> pathlib.Path:
-    """The peer's environment, made once from the package index."""
-    folder = given or site.cache_root() / "peer"
-    if not (folder / "bin" / "nova-compute").exists():
-        uv = os.environ.get("KILONOVA_UV", "uv")
-        subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-        python = folder / "bin" / "python"
-        subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *PEER], check=True)
-    return folder
+    """The peer's environment, which `./run peer` makes or completes."""
+    chosen = {"PEER": str(given)} if given else {}
+    command = [ROOT / "run", "peer"]
+    made = subprocess.run(command, env=os.environ | chosen, check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(made.stdout.strip())
 
 
 def _side(name: str, running: library.Running, started_in: Mapping[str, float]) -> Side:
@@ -74,6 +72,7 @@ def _options() -> argparse.Namespace:
 
 def _sides(lab: library.Surroundings, peer: pathlib.Path) -> Iterator[tuple[str, library.Running]]:
     for name, environment in (("peer", peer), ("kilonova", None)):
+        say(f"{name}: starting its services")
         with lab.compute(peer=environment) as running:
             yield name, running
 
@@ -82,6 +81,7 @@ def only_start(lab: library.Surroundings, peer: pathlib.Path, rounds: int) -> di
     """Seconds until each service is of use, and MiB that it takes while it waits for work."""
     figures: dict[str, report.Figures] = {}
     for name, running in _sides(lab, peer):
+        say(f"{name}: starting each of them {rounds} times")
         seconds = start.seconds(running, rounds)
         pids = lab.described(running.site, running.service).pids
         started = {f"start_s.{one}": value for one, value in seconds.items()}
@@ -96,6 +96,7 @@ def everything(
     figures: dict[str, report.Figures] = {}
     per_build: dict[str, report.Figures] = {}
     for name, running in _sides(lab, peer):
+        say(f"{name}: starting each of them again")
         started_in = start.seconds(running, options.rounds or 1)
         running = lab.described(running.site, running.service)
         figures[name], per_build[name] = measure.run(
@@ -111,9 +112,11 @@ def everything(
 def main() -> int:
     options = _options()
     if sys.executable.startswith("/tmp"):
-        print("bench: below /tmp stevedore keeps no cache: our services start 0.2 s later than elsewhere")
+        say("below /tmp stevedore keeps no cache: our services start 0.2 s later than elsewhere")
+    say("the peer's environment")
     peer = peer_environment(options.peer)
     place = {"profile": "full", "computes": 2, "port_offset": options.port_offset, "access_logs": True}
+    say("databases, bus, Keystone, Placement, Glance, Neutron, Cinder: a few minutes the first time")
     with (
         tempfile.TemporaryDirectory(prefix="kilonova-bench-") as folder,
         library.surroundings(pathlib.Path(folder) / "state", **place) as lab,

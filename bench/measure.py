@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench import seed, work
+from bench.saying import say
 from bench.side import Compute, Side, memory_mib
 
 BUILD_DEADLINE = 600
@@ -133,6 +134,7 @@ def run(
     Times in ms or s as the name says, memory in MiB.
     """
     compute = Compute(side, token)
+    say(f"{side.name}: a server to read and to copy")
     figures = {f"start_s.{name}": seconds for name, seconds in side.started_in.items()}
     model = _model(compute, request)
 
@@ -141,6 +143,7 @@ def run(
     def accept() -> None:
         accepted.append(compute.post("/servers", request.body("accept"))["server"]["id"])
 
+    say(f"{side.name}: GET and POST of one server")
     figures["get_server_ms"] = median_ms(lambda: compute.get(f"/servers/{model}"), 30)
     figures["post_server_ms"] = median_ms(accept, 8, warm=1)
     wait_built(compute, accepted)
@@ -148,6 +151,7 @@ def run(
         compute.delete(f"/servers/{server}")
     wait_gone(compute, accepted)
 
+    say(f"{side.name}: a page of {page} servers")
     copies = seed.clone_server(side.api_database, side.cell_database, model, page - 1)
     shown = len(compute.get(f"/servers/detail?limit={page}")["servers"])
     if shown != page:
@@ -158,7 +162,9 @@ def run(
     # The quota of servers is as large as the biggest build.
     compute.delete(f"/servers/{model}")
     wait_gone(compute, [model])
+    say(f"{side.name}: {SINGLE_BUILDS} builds, one after the other")
     one = statistics.median(builds(compute, sources, request, 1).seconds for _ in range(SINGLE_BUILDS))
+    say(f"{side.name}: {count} builds at once")
     many = builds(compute, sources, request, count)
     figures |= {"build_1_s": one, f"build_{count}_s": many.seconds, f"post_under_{count}_ms": many.accept_ms}
     memory = {f"pss_mib.{name}": memory_mib(pid) for name, pid in side.pids.items()}

@@ -106,3 +106,18 @@ def test_every_module_imports_and_none_brings_eventlet() -> None:
 
 def test_version_is_importable() -> None:
     assert importlib.import_module("kilonova").__version__
+
+
+def test_no_test_skips_itself_unseen() -> None:
+    """Each goes through tests/needs.py, where KILONOVA_REQUIRE makes a failure of it."""
+    ways = ("pytest.skip(", "skipif(", "importorskip(", "mark.skip", "xfail")
+    tests = ROOT / "tests"
+    apart = {tests / "needs.py", tests / "arch" / "test_house.py"}
+    found = {
+        str(path.relative_to(ROOT)): way
+        for path in sorted(tests.rglob("*.py"))
+        if path not in apart
+        for way in ways
+        if way in path.read_text()
+    }
+    assert found == {}

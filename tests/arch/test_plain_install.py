@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+from tests.needs import lacking
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -68,7 +69,7 @@ print("agent booted")
 def plain_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     uv = os.environ.get("KILONOVA_UV") or shutil.which("uv")
     if uv is None:
-        pytest.skip("there is no uv: neither in PATH nor in KILONOVA_UV, which ./run sets")
+        lacking("uv", "there is no uv: neither in PATH nor in KILONOVA_UV, which ./run sets")
     venv = tmp_path_factory.mktemp("plain") / "venv"
     made = subprocess.run(
         [uv, "sync", "--frozen", "--no-dev", "--no-editable", "--quiet"],
@@ -79,7 +80,7 @@ def plain_python(tmp_path_factory: pytest.TempPathFactory) -> str:
         timeout=170,
     )
     if made.returncode:
-        pytest.skip(f"the plain environment cannot be made: {made.stderr.strip()[-300:]}")
+        lacking("package-index", f"the plain environment cannot be made: {made.stderr.strip()[-300:]}")
     return str(venv / "bin" / "python")
 
 

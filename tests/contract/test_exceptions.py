@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
 import re
 from typing import Any
 
 import pytest
+from tests.contract import facts as novas
 
 from kilonova.contract import exceptions
 
-FILE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "contract" / "exceptions.json"
 NOT_OURS = {"ConvertedException"}  # Nova's WSGI layer has it; ours answers without it
 
 
 @pytest.fixture(scope="module")
 def contract() -> dict[str, Any]:
-    if not FILE.exists():
-        pytest.skip("contract data is not on this machine")
-    data: dict[str, Any] = json.loads(FILE.read_text())
+    data: dict[str, Any] = novas.load("exceptions")
     return data
 
 

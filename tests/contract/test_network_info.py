@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import pytest
+from tests.contract import facts as novas
 
 from kilonova.contract import network_info as ni
-
-FACTS = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "extra.json"
 
 
 @pytest.fixture(scope="module")
 def classes() -> dict:
-    if not FACTS.exists():
-        pytest.skip("the contract facts are not beside this work tree")
-    return json.loads(FACTS.read_text())["network_model"]["classes"]
+    found: dict = novas.load("extra")["network_model"]["classes"]
+    return found
 
 
 def a_vif() -> ni.Vif:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.contract.test_objects import FILE, fingerprint
+from tests.contract import facts as novas
+from tests.contract.test_objects import fingerprint
 
 from kilonova.contract import notifications
 from kilonova.contract.notifications import base, events
 from kilonova.contract.objects import types
 
-FACTS = FILE.with_name("notifications.json")
-CONTRACT: dict[str, Any] = json.loads(FACTS.read_text()) if FACTS.exists() else {"objects": {}}
-pytestmark = pytest.mark.skipif(not CONTRACT["objects"], reason="contract data is not on this machine")
+CONTRACT: dict[str, Any] = novas.load("notifications")
 
 
 def test_all_objects_and_no_others_are_declared() -> None:
@@ -71,10 +69,10 @@ NOT_IN_THE_OBJECT = {("SharePayload", "export_location")}
 def test_the_objects_take_what_nova_says() -> None:
     """Every object in Nova's samples: its version, its fields, and each of their plain values."""
     seen = set()
-    for file in sorted(FACTS.with_name("notification_samples").rglob("*.json")):
-        for said in _objects_in(json.loads(file.read_text())):
+    for name, sample in novas.samples("notification_samples").items():
+        for said in _objects_in(sample):
             cls = notifications.load(said["nova_object.name"])
-            assert said["nova_object.version"] == cls.VERSION, file.name
+            assert said["nova_object.version"] == cls.VERSION, name
             seen.add(cls.__name__)
             for field, value in said["nova_object.data"].items():
                 if (cls.__name__, field) in NOT_IN_THE_OBJECT:

@@ -3,18 +3,14 @@
 Options of our own are in the group `kilonova`.
 """
 
-import json
-import pathlib
 
 import pytest
+from tests.contract import facts as novas
 
 from kilonova import conf as configuration
 from kilonova.conf import unknown
 
-CONTRACT = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "config.json"
-if not CONTRACT.exists():
-    pytest.skip("the contract data are not here", allow_module_level=True)
-FACTS = {(each["group"], each["name"]): each for each in json.loads(CONTRACT.read_text())["options"]}
+FACTS = {(each["group"], each["name"]): each for each in novas.load("config")["options"]}
 
 ELSEWHERE = {
     # Of older releases, whose executables had a server and an authentication of their own as ours have.

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import pytest
+from tests.contract import facts as novas
 
 from kilonova.contract import policies
-
-FACTS = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "policies.json"
 
 
 @pytest.fixture(scope="module")
 def facts() -> dict[str, dict]:
-    if not FACTS.exists():
-        pytest.skip("the contract facts are not beside this work tree")
-    return {rule["name"]: rule for rule in json.loads(FACTS.read_text())["rules"]}
+    return {rule["name"]: rule for rule in novas.load("policies")["rules"]}
 
 
 def as_fact(rule: policies.Rule) -> dict:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
+from tests.contract import facts as novas
+from tests.contract.schema_oracle import Oracle
+from tests.contract.schema_questions import Corpus
 
-from kilonova.cmd.contract import routes
+from kilonova.cmd.contract import Judge, routes
 from kilonova.contract import surface
-
-SHARED = pathlib.Path(__file__).parents[3] / "shared"
-FACTS = SHARED / "contract" / "rest_routes.json"
-pytestmark = pytest.mark.skipif(not FACTS.exists(), reason="the contract facts are not beside this work tree")
 
 
 @pytest.fixture(scope="module")
 def facts() -> dict:
-    return json.loads(FACTS.read_text())
+    found: dict = novas.load("rest_routes")
+    return found
 
 
 def shape(path: str) -> str:
@@ -70,24 +66,29 @@ def test_rules_that_routes_name_exist() -> None:
     assert {rule for route in routes() for rule in (*route.policies, *route.soft) if rule not in known} == set()
 
 
+LARGE = {"GET /servers", "GET /servers/detail", "GET /servers/{id}", "PUT /servers/{id}", "POST /servers"}
+"""Most of the questions are about these, so each has a test of its own, which run side by side."""
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return Corpus(Oracle())
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("servers", [False, True], ids=["all but the large ones", "the large ones"])
-def test_requests_and_responses_are_judged_like_the_contract(servers: bool) -> None:
-    """All questions of the corpus about the routes that are declared; those about servers are most of them."""
-    check = SHARED / "check" / "schemas"
-    if not check.exists():
-        pytest.skip("the check is not beside this work tree")
-    names = {route.key for route in routes()}
-    large = {"GET /servers", "GET /servers/detail", "GET /servers/{id}", "PUT /servers/{id}", "POST /servers"}
-    wanted = names & large if servers else names - large
-    command = [sys.executable, str(check), "--python", sys.executable, "--routes", _exactly(wanted)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=880)
-    lines = [line for line in ran.stdout.splitlines() if re.match("[A-Z]+ /", line)]
-    wrong = [line for line in lines if any(have != want for have, want in re.findall(r" (\d+)/(\d+)", line))]
-    assert len(lines) > len(wanted) // 2, ran.stdout[-2000:] + ran.stderr[-2000:]
+@pytest.mark.parametrize("large", [None, *sorted(LARGE)], ids=lambda name: name or "all but the large ones")
+def test_requests_and_responses_are_judged_like_the_contract(corpus: Corpus, large: str | None) -> None:
+    """All questions of the corpus about the routes that are declared."""
+    declared = {key(route.method, route.path, route.action): route.key for route in routes()}
+    wanted = {k for k, name in declared.items() if (name == large if large else name not in LARGE)}
+    judge, asked, wrong = Judge(), 0, []
+    for route in corpus.oracle.routes:
+        if key(route.method, route.path, route.action) not in wanted:
+            continue
+        for part in route.parts:
+            for case in corpus.cases(route, part):
+                asked += 1
+                if judge.answer(case.question())["valid"] is not case.valid:
+                    wrong.append((route.name, part, case.version, case.what, case.valid))
+    assert asked > 2000
     assert wrong == []
-
-
-def _exactly(names: set[str]) -> str:
-    """A regular expression for these routes, whatever the contract calls their parameters."""
-    return "^(" + "|".join(re.sub(r"\\\{\w+\\\}", r"\\{\\w+\\}", re.escape(name)) for name in sorted(names)) + ")$"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import json
-import pathlib
 from typing import Any
 
 import pytest
+from tests.contract import facts as novas
 
 from kilonova.contract import context
 from kilonova.contract.rpc import compute_v5
 from kilonova.contract.rpc.table import Api, Method, Sent
 
-FILE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "contract" / "rpc.json"
-CONTRACT: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {"apis": {}}
-pytestmark = pytest.mark.skipif(not CONTRACT["apis"], reason="contract data is not on this machine")
+CONTRACT: dict[str, Any] = novas.load("rpc")
 
 APIS = sorted(CONTRACT["apis"])
 NOT_SENT = {"supports_numa_live_migration"}  # a question that the client answers itself

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import pathlib
 from typing import Any
 
 import pytest
 from oslo_config import cfg
+from tests.contract import facts as novas
 
 from kilonova.conf import default_rpc, upgrade_levels
 from kilonova.contract import context, exceptions
@@ -16,9 +16,7 @@ from kilonova.wire.rpc import clients, forms
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.transport import Address, Message
 
-FILE = pathlib.Path(__file__).parents[2] / ".." / "shared" / "contract" / "rpc.json"
-CONTRACT: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {"apis": {}}
-pytestmark = pytest.mark.skipif(not CONTRACT["apis"], reason="contract data is not on this machine")
+CONTRACT: dict[str, Any] = novas.load("rpc")
 
 CLIENTS = {
     "compute": clients.ComputeClient,

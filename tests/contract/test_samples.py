@@ -1,31 +1,27 @@
 """The documents of servers are those of the API samples, for every microversion that has its own."""
 
 import json
-import pathlib
 import re
 from datetime import datetime
 from typing import Any
 
 import pytest
+from tests.contract import facts
 
 from kilonova.api.servers import view
 from kilonova.contract.nouns import servers
 
-SAMPLES = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "api_samples" / "servers"
-pytestmark = pytest.mark.skipif(not SAMPLES.exists(), reason="the contract data is not here")
 IMAGE_PROPERTIES = frozenset({"architecture", "auto_disk_config"})
 
 
-def versions(name: str) -> list[tuple[int, pathlib.Path]]:
-    found = [(1, SAMPLES / name)] if (SAMPLES / name).exists() else []
-    for folder in SAMPLES.glob("v2.*") if SAMPLES.exists() else []:
-        if (folder / name).exists():
-            found.append((int(folder.name.removeprefix("v2.")), folder / name))
-    return sorted(found)
-
-
-def load(path: pathlib.Path) -> Any:
-    return json.loads(path.read_text())
+def versions(name: str) -> list[Any]:
+    """The samples of servers with this file name, each with the microversion that it is of."""
+    found = []
+    for path, document in facts.samples("api_samples").items():
+        folder = re.fullmatch(rf"servers/(?:v2\.(\d+)/)?{re.escape(name)}", path)
+        if folder:
+            found.append(pytest.param(int(folder[1] or 1), document, id=path))
+    return sorted(found, key=lambda param: param.values[0])
 
 
 def when(text: str | None) -> datetime | None:
@@ -176,25 +172,25 @@ def compare(shown: dict[str, Any], version: int, shape: Any) -> None:
     assert ours == expected
 
 
-@pytest.mark.parametrize(("version", "path"), versions("server-get-resp.json"), ids=lambda v: str(v)[-40:])
-def test_show(version: int, path: pathlib.Path) -> None:
-    compare(load(path)["server"], version, servers.SERVER)
+@pytest.mark.parametrize(("version", "sample"), versions("server-get-resp.json"))
+def test_show(version: int, sample: Any) -> None:
+    compare(sample["server"], version, servers.SERVER)
 
 
-@pytest.mark.parametrize(("version", "path"), versions("servers-details-resp.json"), ids=lambda v: str(v)[-40:])
-def test_detail(version: int, path: pathlib.Path) -> None:
-    for shown in load(path)["servers"]:
+@pytest.mark.parametrize(("version", "sample"), versions("servers-details-resp.json"))
+def test_detail(version: int, sample: Any) -> None:
+    for shown in sample["servers"]:
         compare(shown, version, servers.IN_DETAIL)
 
 
-@pytest.mark.parametrize(("version", "path"), versions("server-update-resp.json"), ids=lambda v: str(v)[-40:])
-def test_update(version: int, path: pathlib.Path) -> None:
-    compare(load(path)["server"], version, servers.UPDATED)
+@pytest.mark.parametrize(("version", "sample"), versions("server-update-resp.json"))
+def test_update(version: int, sample: Any) -> None:
+    compare(sample["server"], version, servers.UPDATED)
 
 
-@pytest.mark.parametrize(("version", "path"), versions("servers-list-resp.json"), ids=lambda v: str(v)[-40:])
-def test_list(version: int, path: pathlib.Path) -> None:
-    for shown in load(path)["servers"]:
+@pytest.mark.parametrize(("version", "sample"), versions("servers-list-resp.json"))
+def test_list(version: int, sample: Any) -> None:
+    for shown in sample["servers"]:
         links = {link["rel"]: link["href"].partition("/servers/")[0] for link in shown["links"]}
         scene = view.Scene(self_url=links["self"], bookmark_url=links["bookmark"], version=version)
         if shown.get("status") == "UNKNOWN":

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import pytest
+from tests.contract import facts as novas
 
 from kilonova import conf as options
 from kilonova.scheduler import operators, plugins, prefilters
 
-FACTS = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "scheduler.json"
-
 
 @pytest.fixture(scope="module")
 def facts() -> dict:
-    if not FACTS.exists():
-        pytest.skip("the contract facts are not beside this work tree")
-    return json.loads(FACTS.read_text())
+    found: dict = novas.load("scheduler")
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import pytest
+from tests.contract import facts as novas
 
 from kilonova.cmd import contract as exporter
 from kilonova.contract import states
 
-FACTS = pathlib.Path(__file__).parents[3] / "shared" / "contract" / "states.json"
-pytestmark = pytest.mark.skipif(not FACTS.exists(), reason="the contract facts are not beside this work tree")
-
 
 @pytest.fixture(scope="module")
 def facts() -> dict:
-    return json.loads(FACTS.read_text())
+    found: dict = novas.load("states")
+    return found
 
 
 @pytest.mark.parametrize("kind", ["vm_states", "task_states", "power_states", "instance_actions"])

@@ -17,13 +17,14 @@ from tests.interop import answers_questions as questions
 from tests.interop.answers_cloud import ADMINS, Filled, Setting, fill, pair
 from tests.interop.answers_questions import Question, compare
 from tests.interop.documents import Allowed
+from tests.needs import needs
 from tests.unit.db.conftest import templates
 
 PEER = os.environ.get("PEER_PYTHON")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no Python with the peer"),
+    needs("peer"),
 ]
 __all__ = ["templates"]
 

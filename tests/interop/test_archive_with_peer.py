@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.needs import check, inapplicable
 from tests.real.database_fixtures import database_server, new_databases
 
 from kilonova.cmd import manage
@@ -32,8 +33,7 @@ from kilonova.db.migrations import sync
 from kilonova.flow.store import NewFlow
 
 PEER = os.environ.get("PEER_PYTHON")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 
@@ -68,7 +68,7 @@ class Cloud:
 def pair(database_server: str, tmp_path: pathlib.Path) -> Iterator[tuple[Cloud, Cloud]]:
     """The peer's and ours."""
     if database_server.startswith("postgresql"):
-        pytest.skip("the peer cannot archive servers there: locked_by has another type in its shadow table")
+        inapplicable("the peer cannot archive servers there: locked_by has another type in its shadow table")
     sides = ("theirs", "ours")
     with new_databases(database_server, [f"{side}_{name}" for side in sides for name in NAMES]) as urls:
         made = [_cloud(urls[n * 3 : n * 3 + 3], tmp_path / f"{side}.conf") for n, side in enumerate(sides)]

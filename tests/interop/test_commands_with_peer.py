@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from tests.interop.fake_over_http import served
+from tests.needs import check
 from tests.unit.cmd.conftest import cloud, made, placed
 from tests.unit.cmd.placed import NOWHERE, WHOLE, Placed, flavor
 
@@ -28,8 +29,7 @@ from kilonova.db.cell.tables import SERVICES
 from kilonova.db.cells import CELL0_UUID
 
 PEER = os.environ.get("PEER_PYTHON")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 
 SCRIPT = pathlib.Path(__file__).with_name("peer_commands.py")
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.needs import needs
 from tests.unit.db.conftest import templates  # noqa: F401 - fixture
 
 from kilonova import conf as options
@@ -28,7 +29,7 @@ SCRIPT = str(pathlib.Path(__file__).with_name("peer_control.py"))
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(not (PEER and BROKER), reason="PEER_PYTHON or TEST_TRANSPORT_URL is not set"),
+    needs("peer", "transport-url"),
 ]
 
 

@@ -7,14 +7,14 @@ import random
 import subprocess
 
 import pytest
+from tests.needs import check
 
 from kilonova.virt.hardware.cpu_topology import best_topology
 
 pytestmark = pytest.mark.interop
 
 PEER = os.environ.get("PEER_PYTHON")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 
 
 def wish(chance):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.needs import check
 from tests.ops.control_plane import CELL, ControlPlane
 from tests.real.database_fixtures import database_server, new_databases
 from tests.real.test_control_plane import OnServers
@@ -28,8 +29,7 @@ from kilonova.db.objects import bdm, request_spec
 from kilonova.db.objects import instance as instance_rows
 
 PEER = os.environ.get("PEER_PYTHON")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 

@@ -11,30 +11,28 @@ import subprocess
 from collections import Counter
 from xml.etree import ElementTree as ET
 
+import libvirt
 import pytest
+from tests.fakes import guests
+from tests.interop.domain_lines import lines
+from tests.interop.libvirt_modules import libvirt_for_others
+from tests.needs import check, lacking
 
-libvirt = pytest.importorskip("libvirt")
-
-from tests.fakes import guests  # noqa: E402
-from tests.interop.domain_lines import lines  # noqa: E402
-from tests.interop.libvirt_modules import libvirt_for_others  # noqa: E402
-
-from kilonova.virt.libvirt import builder, cpu, storage  # noqa: E402
-from kilonova.virt.libvirt.connection import Connection  # noqa: E402
-from kilonova.virt.libvirt.imagecache import ImageCache  # noqa: E402
-from kilonova.virt.libvirt.paths import Layout  # noqa: E402
-from kilonova.virt.libvirt.qemu_img import QemuImg  # noqa: E402
+from kilonova.virt.libvirt import builder, cpu, storage
+from kilonova.virt.libvirt.connection import Connection
+from kilonova.virt.libvirt.imagecache import ImageCache
+from kilonova.virt.libvirt.paths import Layout
+from kilonova.virt.libvirt.qemu_img import QemuImg
 
 pytestmark = pytest.mark.interop
 
 PEER = os.environ.get("PEER_PYTHON")
 URI = os.environ.get("KILONOVA_LIBVIRT_URI", "qemu:///system")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 try:
     libvirt.open(URI).close()
 except libvirt.libvirtError as failure:
-    pytest.skip(f"no libvirt at {URI}: {failure}", allow_module_level=True)
+    lacking("libvirtd", f"no libvirt at {URI}: {failure}", module=True)
 
 Q35 = {"hw_machine_type": "q35"}
 PORT = guests.ovs_port()

@@ -14,14 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("libvirt")
-
 from tests.interop.libvirt_host import Hypervisor, LibvirtHost, differences, layout
 from tests.interop.mixed import Side
 from tests.interop.mixed_cloud import PATIENCE, Cloud
-from tests.real import broker, servers
-from tests.real.clouds import real_guests_possible
+from tests.needs import needs
 
 from kilonova.cloud.library import Surroundings, surroundings
 from kilonova.cloud.rest import poll
@@ -30,10 +26,10 @@ PEER = os.environ.get("PEER_PYTHON")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(2400),
-    pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no Python with the peer"),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
-    pytest.mark.skipif(not shutil.which("genisoimage"), reason="the peer makes config drives with genisoimage"),
-    pytest.mark.skipif(not real_guests_possible(), reason="real guests on a network are not possible here"),
+    needs("peer"),
+    needs("rabbitmq", "mariadb"),
+    needs("genisoimage"),
+    needs("guests"),
 ]
 PORT_OFFSET = 26000
 OTHER: dict[Side, Side] = {"ours": "theirs", "theirs": "ours"}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
+from tests.needs import needs
 from tests.unit.db.conftest import api_db, cell_db, templates  # noqa: F401 - fixtures
 
 from kilonova.base import ids
@@ -29,7 +30,7 @@ BROKER = os.environ.get("TEST_TRANSPORT_URL")
 SCRIPT = str(pathlib.Path(__file__).with_name("peer_objects.py"))
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.skipif(not (PEER and BROKER), reason="PEER_PYTHON or TEST_TRANSPORT_URL is not set"),
+    needs("peer", "transport-url"),
 ]
 
 EXPECTED: dict[str, Any] = {

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
+from tests.needs import needs
 
 from kilonova.base import ids
 from kilonova.conf import default_rpc, upgrade_levels
@@ -29,7 +30,7 @@ BROKER = os.environ.get("TEST_TRANSPORT_URL")
 SCRIPT = str(pathlib.Path(__file__).with_name("peer_rpc.py"))
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.skipif(not (PEER and BROKER), reason="PEER_PYTHON or TEST_TRANSPORT_URL is not set"),
+    needs("peer", "transport-url"),
 ]
 SLOW, PATIENCE = 6, 2
 """Seconds that a long call takes, and that its caller bears silence: who works on it must say so meanwhile."""

@@ -15,6 +15,7 @@ import uuid
 from typing import Any
 
 import pytest
+from tests.needs import needs
 from tests.unit.scheduler import make
 
 from kilonova import conf as options
@@ -30,7 +31,7 @@ PEER = os.environ.get("KILONOVA_TEST_PEER")
 SCRIPT = pathlib.Path(__file__).with_name("peer_scheduler.py")
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.skipif(not PEER, reason="KILONOVA_TEST_PEER names no Python of the peer"),
+    needs("peer"),
 ]
 
 MEMBERS = [str(uuid.UUID(int=n + 1)) for n in range(6)]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.needs import check
 from tests.unit.cmd.cloud import Cloud
 from tests.unit.cmd.conftest import cloud, made
 
@@ -29,8 +30,7 @@ from kilonova.db.cell.tables import BLOCK_DEVICE_MAPPING
 from kilonova.db.objects import request_spec
 
 PEER = os.environ.get("PEER_PYTHON")
-if not PEER:
-    pytest.skip("PEER_PYTHON names no Python with the peer", allow_module_level=True)
+check("peer", module=True)
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

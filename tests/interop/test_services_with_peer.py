@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.interop.mixed import Host, Mixed, Side
 from tests.interop.mixed_cloud import NEWEST, PATIENCE, PLACEMENT, Cloud
-from tests.real import broker, servers
+from tests.needs import needs
 
 from kilonova.cloud.library import Surroundings, surroundings
 from kilonova.cloud.rest import poll
@@ -25,8 +25,8 @@ PEER = os.environ.get("PEER_PYTHON")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no Python with the peer"),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+    needs("peer"),
+    needs("rabbitmq", "mariadb"),
 ]
 PORT_OFFSET = 20000
 OTHER: dict[Side, Side] = {"ours": "theirs", "theirs": "ours"}

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from tests.interop.mixed import OTHER, Host, Mixed, Side
 from tests.interop.mixed_cloud import Cloud
-from tests.real import broker, servers
+from tests.needs import needs
 
 from kilonova import conf
 from kilonova.cloud import credentials
@@ -34,8 +34,8 @@ PEER = os.environ.get("PEER_PYTHON")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no Python with the peer"),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+    needs("peer"),
+    needs("rabbitmq", "mariadb"),
 ]
 PORT_OFFSET = 23000
 MANY = 20

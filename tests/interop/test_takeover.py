@@ -20,7 +20,7 @@ import pytest
 from tests.interop.documents import Allowed
 from tests.interop.takeover import COUNTED_EVERY, STATES, Filling, Handover, World, handover
 from tests.interop.takeover_questions import ADMIN, OWNER, Answers, ask_all, differences, questions
-from tests.real import broker, servers
+from tests.needs import needs
 
 from kilonova.cloud.library import surroundings
 from kilonova.cloud.rest import poll
@@ -29,8 +29,8 @@ PEER = os.environ.get("PEER_PYTHON")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no Python with the peer"),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+    needs("peer"),
+    needs("rabbitmq", "mariadb"),
 ]
 PORT_OFFSET = 22000
 

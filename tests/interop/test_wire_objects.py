@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from oslo_serialization import jsonutils
 from oslo_versionedobjects import fields as ovo
+from tests.needs import needs
 
 from kilonova.contract import objects
 from kilonova.contract.objects.base import WireObject
 
 PEER = os.environ.get("PEER_PYTHON")
-pytestmark = [pytest.mark.interop, pytest.mark.skipif(not PEER, reason="PEER_PYTHON names no peer")]
+pytestmark = [pytest.mark.interop, needs("peer")]
 
 UUID = "5f2b1d7e-1f4e-4a3c-8a57-0d3f1f1b2c3d"
 VIF: dict[str, Any] = {

@@ -69,6 +69,9 @@ class ControlPlane:
         self.image = self.cloud.glance.image(project=PROJECT)
         self.flavor = self.make_flavor()
 
+    def _bus_address(self) -> str:
+        return f"fake://{uuid.uuid4().hex}/"
+
     def _configure(self, templates: pathlib.Path) -> Any:
         for name, source in (("api", "api"), ("cell0", "cell"), ("cell1", "cell")):
             shutil.copy(templates / f"{source}.db", self.folder / f"{name}.db")
@@ -81,7 +84,7 @@ class ControlPlane:
         conf.set_override("transport_url", f"fake://{uuid.uuid4().hex}/") if "transport_url" in conf else None
         for name, value in QUICK.items():
             conf.set_override(name, value, group="kilonova")
-        self.bus_url = f"fake://{uuid.uuid4().hex}/"
+        self.bus_url = self._bus_address()
         bus = Bus(conf, self.bus_url)
         for name, value in {"report_interval": 1, "shutdown_timeout": 0, "rpc_response_timeout": 10}.items():
             conf.set_override(name, value)

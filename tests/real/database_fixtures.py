@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.needs import lacking
 from tests.real import servers
 
 from kilonova.db.engine import Database
@@ -24,9 +25,9 @@ from kilonova.db.migrations import sync
 @pytest.fixture(scope="module", params=["mysql", "postgresql"])
 def database_server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a server, without a database."""
-    variable, found, start = {
-        "mysql": ("KILONOVA_TEST_MYSQL_URL", servers.mariadb_found, servers.mariadb),
-        "postgresql": ("KILONOVA_TEST_PG_URL", servers.postgresql_found, servers.postgresql),
+    name, variable, found, start = {
+        "mysql": ("mariadb", "KILONOVA_TEST_MYSQL_URL", servers.mariadb_found, servers.mariadb),
+        "postgresql": ("postgresql", "KILONOVA_TEST_PG_URL", servers.postgresql_found, servers.postgresql),
     }[request.param]
     if url := os.environ.get(variable):
         yield url.rstrip("/") + "/"
@@ -38,7 +39,7 @@ def database_server(request: pytest.FixtureRequest) -> Iterator[str]:
         ):
             yield url
     else:
-        pytest.skip(f"no {request.param} server: neither {variable} nor the programs")
+        lacking(name, f"no {request.param} server: neither {variable} nor the programs")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from typing import Any
 import pymysql
 import pytest
 import sqlalchemy as sa
+from tests.needs import needs
 from tests.real import broker, chaos, servers
 from tests.real.http_fakes import SERVICES, HttpFakes
 
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.chaos,
     pytest.mark.timeout(1500),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+    needs("rabbitmq", "mariadb"),
 ]
 
 CELL = "11111111-1111-1111-1111-111111111111"

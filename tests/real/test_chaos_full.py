@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.real import broker, chaos, servers
+from tests.needs import needs
+from tests.real import chaos
 
 from kilonova.cloud.daemons import reaped, wait_until
 from kilonova.cloud.library import Running, Surroundings, surroundings
@@ -30,7 +31,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.chaos,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not (broker.rabbitmq_found() and servers.mariadb_found()), reason="needs RabbitMQ and MariaDB"),
+    needs("rabbitmq", "mariadb"),
 ]
 
 PORT_OFFSET = 11000

@@ -19,18 +19,17 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree as ET
 
+import libvirt
 import pytest
+from tests.fakes import guests
+from tests.needs import check, lacking, needs
+from tests.real import bootsector, private_libvirt
 
-libvirt = pytest.importorskip("libvirt")
-
-from tests.fakes import guests  # noqa: E402
-from tests.real import bootsector, private_libvirt  # noqa: E402
-
-from kilonova.contract import exceptions, objects  # noqa: E402
-from kilonova.contract.states import Power  # noqa: E402
-from kilonova.metadata.configdrive import Documents  # noqa: E402
-from kilonova.virt.driver import BlockDevices, GuestChange, LocalDisk, Services, Volume  # noqa: E402
-from kilonova.virt.libvirt.driver import LibvirtDriver  # noqa: E402
+from kilonova.contract import exceptions, objects
+from kilonova.contract.states import Power
+from kilonova.metadata.configdrive import Documents
+from kilonova.virt.driver import BlockDevices, GuestChange, LocalDisk, Services, Volume
+from kilonova.virt.libvirt.driver import LibvirtDriver
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -56,7 +55,7 @@ def libvirtd(tmp_path_factory):
             patch.setenv("KILONOVA_LIBVIRT_ROOT", root)
             yield
     except private_libvirt.Unavailable as why:
-        pytest.skip(str(why))
+        lacking("guests", str(why))
 
 
 class Images:
@@ -144,8 +143,7 @@ def host(tmp_path):
 
 @pytest.fixture
 def linux_host(host):
-    if not GUEST_IMAGE:
-        pytest.skip("KILONOVA_GUEST_IMAGE names no guest image")
+    check("guest-image")
     host.images.source = pathlib.Path(GUEST_IMAGE)
     return host
 
@@ -155,7 +153,7 @@ def port():
     try:
         subprocess.run(["ovs-vsctl", "--timeout=5", "show"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as failure:
-        pytest.skip(f"no Open vSwitch: {failure}")
+        lacking("openvswitch", f"no Open vSwitch: {failure}")
     subprocess.run(
         ["ovs-vsctl", "--may-exist", "add-br", BRIDGE, "--", "set", "Bridge", BRIDGE, "datapath_type=netdev"],
         check=True,
@@ -488,7 +486,7 @@ def test_uefi_variables_survive_a_hard_reboot(host, secure):
     try:
         host.driver.spawn(None, spec)
     except (exceptions.UEFINotSupported, exceptions.SecureBootNotSupported) as failure:
-        pytest.skip(str(failure))
+        lacking("uefi", str(failure))
     domain = libvirt.open(uri()).lookupByUUIDString(spec.instance.uuid)
     before = ET.fromstring(domain.XMLDesc())
     nvram = pathlib.Path(os.environ.get("KILONOVA_LIBVIRT_ROOT", "/"), before.findtext("os/nvram").strip("/"))
@@ -585,7 +583,7 @@ def test_a_linux_guest_reads_its_config_drive_and_obeys(linux_host):
     assert host.driver.guest(instance.uuid).power_state == Power.SHUTDOWN
 
 
-@pytest.mark.skipif(not os.environ.get("KILONOVA_LIBVIRTD_RESTART"), reason="libvirtd is not ours to restart")
+@needs("libvirtd-restart")
 def test_events_go_on_after_libvirtd_was_restarted(host):
     """KILONOVA_LIBVIRTD_RESTART is a command that does it."""
     spec = host.spec()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.needs import needs
 from tests.real import broker
 from tests.real.http_fakes import SERVICES, HttpFakes
 from tests.unit.cmd.cloud import Cloud
@@ -19,7 +20,7 @@ from kilonova.db.migrations import sync
 pytestmark = [
     pytest.mark.real,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not broker.rabbitmq_found(), reason="needs RabbitMQ"),
+    needs("rabbitmq"),
 ]
 
 NAMES = ("conductor", "scheduler", "compute", "metadata")

@@ -6,8 +6,6 @@ The network is a relay on a port of its own, whose packets the kernel drops at s
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -15,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from tests.needs import needs
 from tests.real.database_fixtures import database_server
 
 from kilonova.base import clock
@@ -26,7 +25,7 @@ __all__ = ["database_server"]
 pytestmark = [
     pytest.mark.real,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables"), reason="packets are dropped by root"),
+    needs("root", "iptables"),
 ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.needs import inapplicable, lacking
 from tests.real.clouds import Started
 
 from kilonova.cloud.commands import ok
@@ -41,7 +42,7 @@ def test_the_first_server_is_active_and_its_console_is_shown(started: Started) -
 
 def test_ssh_with_the_injected_key(started: Started) -> None:
     if not started.real:
-        pytest.skip("fake guests have no ssh")
+        lacking("guests", "fake guests have no ssh")
     first = FirstServer(started.site)
     address = first.address()
     assert address is not None
@@ -52,7 +53,7 @@ def test_ssh_with_the_injected_key(started: Started) -> None:
 
 def test_the_one_process_is_small(started: Started) -> None:
     if started.site.full:
-        pytest.skip("profile full has a process per service")
+        inapplicable("profile full has a process per service")
     size = started.cloud.supervisor.memory("kilonova")
     assert size is not None
     assert size.pss <= MEMORY_MIB
@@ -82,7 +83,7 @@ def test_a_life_by_the_command_line_client(started: Started) -> None:
 def test_a_server_on_volumes(started: Started) -> None:
     """Its root disk is a volume made of the image; an empty one goes when it goes."""
     if not started.site.settings.volumes:
-        pytest.skip("the cloud has no volumes")
+        inapplicable("the cloud has no volumes")
     empty = "source_type=blank,destination_type=volume,volume_size=1,delete_on_termination=true,boot_index=-1"
     wanted = ["--flavor", "c1.tiny", "--image", "guest", "--boot-from-volume", "1", "--block-device", empty]
     key = ["--key-name", "cloud"] if started.real else []

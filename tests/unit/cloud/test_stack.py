@@ -1,11 +1,11 @@
 import itertools
-import json
 from collections.abc import Callable
 from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract import facts
 
 from kilonova import conf as configuration
 from kilonova.cloud import packages, steps
@@ -17,7 +17,6 @@ from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Choice, Cloud
 from kilonova.conf import unknown
 
-CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "config.json"
 SHAPES = [
     {"profile": profile, "driver": driver, "network": "ovn" if driver == "libvirt" else "bind-all", "volumes": volumes}
     for profile, driver, volumes in itertools.product(("embedded", "full"), ("libvirt", "fake"), (True, False))
@@ -73,8 +72,6 @@ def options(file: Path) -> set[tuple[str, str]]:
 
 def test_the_configuration_has_only_options_of_nova(place: Site) -> None:
     """Options of libraries and of the built-in server are not in the contract's list; they are named here."""
-    if not CONTRACT.exists():
-        pytest.skip("the contract's data are not here")
     known = known_options()
     foreign = {
         "keystone_authtoken",
@@ -111,7 +108,7 @@ def test_every_option_of_the_configuration_is_obeyed(place: Site) -> None:
 
 
 def known_options() -> set[tuple[str, str]]:
-    data: Any = json.loads(CONTRACT.read_text())
+    data: Any = facts.load("config")
     return {(item["group"], item["dest"]) for item in data["options"]}
 
 

@@ -7,10 +7,10 @@ import json
 import re
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract import facts
 from tests.unit.cmd.cloud import Cloud
 
 from kilonova.base import ids
@@ -22,7 +22,6 @@ from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS, S
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
 
-CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "cli.json"
 MAPPED, UNMAPPED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
 Run = Callable[..., int]
@@ -273,12 +272,11 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert manage.main(["version"]) == 0
 
 
-@pytest.mark.skipif(not CONTRACT.exists(), reason="the contract is not beside the work tree")
 def test_words_are_novas() -> None:
-    contract = json.loads(CONTRACT.read_text())["nova-manage"]
+    contract = facts.load("cli")["nova-manage"]
     ours = {(action.category, action.name): action for action in manage.every_action()}
-    for category, facts in contract.items():
-        for name, wanted in facts.get("actions", {}).items():
+    for category, declared in contract.items():
+        for name, wanted in declared.get("actions", {}).items():
             if wanted.get("unintended"):
                 continue
             action = ours[category, name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests import fakes
+from tests.needs import needs
 from tests.unit.cmd.cloud import Cloud
 
 from kilonova import conf as configuration
@@ -209,9 +209,8 @@ def test_show(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     assert scene.cloud.run("volume_attachment", "show", scene.server, NOWHERE) == 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="without root, os-brick asks a helper that has to be configured")
+@needs("root")
 def test_connector_of_this_host(cloud: Cloud) -> None:
-    pytest.importorskip("os_brick")
     with cloud.conf.open("a") as file:
         file.write("[DEFAULT]\nhost = here\n")
 
@@ -239,8 +238,9 @@ def test_connector_that_would_leave_out_paths(
     cloud: Cloud, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where multipathing is asked for, multipathd has to run."""
-    brick = pytest.importorskip("os_brick.initiator.connector")
-    privileged = pytest.importorskip("kilonova.virt.libvirt.privileged")
+    from os_brick.initiator import connector as brick
+
+    from kilonova.virt.libvirt import privileged
     monkeypatch.setattr(privileged, "prepare", lambda conf: None)
     asked = []
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
+from tests.contract import facts
 
 from kilonova import conf as configuration
 from kilonova.base import ids
@@ -21,7 +22,6 @@ from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
 
-CONTRACT = Path(__file__).parents[4] / "shared" / "contract" / "cli.json"
 NODE = dict.fromkeys(
     ("vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "hypervisor_version"), 1
 ) | {"hypervisor_type": "fake", "cpu_info": "{}"}
@@ -193,6 +193,5 @@ def test_the_action(old: Old, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Migration migrate_quota_classes_to_api_db failed" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not CONTRACT.exists(), reason="the contract is not beside the work tree")
 def test_names_are_novas() -> None:
-    assert list(online.MIGRATIONS) == json.loads(CONTRACT.read_text())["online_data_migrations"]
+    assert list(online.MIGRATIONS) == facts.load("cli")["online_data_migrations"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -78,7 +77,6 @@ def service(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Ite
         made.kill()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of this kind are POSIX's")
 def test_service_that_is_told_of_new_files(service: Running) -> None:
     assert not service.said(" DEBUG ")  # as every line with values is
     service.write("[DEFAULT]\ndebug = true\nreport_interval = 7\nreport_intervall = 7\n")

@@ -219,7 +219,6 @@ def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_connections_to_mysql_read_certificates_only_where_they_ask_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pymysql")
     from kilonova.db import mysql
 
     mysql._CONTEXTS.clear()
@@ -236,7 +235,6 @@ def test_connections_to_mysql_read_certificates_only_where_they_ask_for_them(mon
 
 
 def test_a_database_at_mysql_makes_such_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pymysql")
     from kilonova.db import mysql
 
     made: list[dict[str, object]] = []

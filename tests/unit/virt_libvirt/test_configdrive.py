@@ -1,12 +1,12 @@
 """Config drives: what other tools read from them."""
 
 import datetime
-import shutil
 import subprocess
 import types
 
 import pytest
 from tests.fakes import guests
+from tests.needs import needs
 
 from kilonova.contract import exceptions
 from kilonova.virt import configdrive
@@ -27,7 +27,7 @@ def run(*command):
     return subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=60).stdout
 
 
-@pytest.mark.skipif(not shutil.which("isoinfo"), reason="isoinfo is not installed")
+@needs("isoinfo")
 @pytest.mark.parametrize("names", ["-R", "-J"])
 def test_iso_holds_all_files_under_both_kinds_of_names(tmp_path, names):
     path = tmp_path / "disk.config"
@@ -39,7 +39,7 @@ def test_iso_holds_all_files_under_both_kinds_of_names(tmp_path, names):
         assert run("isoinfo", names, "-i", path, "-x", f"/{name}") == content
 
 
-@pytest.mark.skipif(not shutil.which("mcopy"), reason="mtools is not installed")
+@needs("mtools")
 def test_vfat_holds_all_files(tmp_path):
     path = tmp_path / "disk.config"
     configdrive.write(path, FILES, "vfat")

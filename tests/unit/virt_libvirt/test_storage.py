@@ -9,13 +9,13 @@ import threading
 
 import pytest
 from tests.fakes import guests
+from tests.needs import check
 
 from kilonova.contract import exceptions
 from kilonova.virt.driver import BlockDevices, LocalDisk
 from kilonova.virt.libvirt.qemu_img import QemuImg
 
-if not shutil.which("qemu-img"):
-    pytest.skip("qemu-img is not installed", allow_module_level=True)
+check("qemu-img", module=True)
 
 MIB = 1 << 20
 GIB = 1 << 30

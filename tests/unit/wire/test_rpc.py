@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -61,18 +60,10 @@ class Compute:
         self.taken.set()
 
 
-BROKER = os.environ.get("TEST_TRANSPORT_URL")
-"""A message broker to run the same tests on."""
-
-
-@pytest.fixture(params=["memory", "oslo", "broker"])
+@pytest.fixture(params=["memory", "oslo"])
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     conf = configuration()
     url = f"fake://{ids.new_uuid()}"
-    if request.param == "broker":
-        if BROKER is None:
-            pytest.skip("TEST_TRANSPORT_URL names no broker")
-        url = BROKER
     made = Bus(conf, url)
     conf.set_override("control_exchange", f"test-{ids.new_uuid()}")
     if request.param == "oslo":
