@@ -1,10 +1,16 @@
-"""Logging by oslo.log's options, with the request id of the thread's present context on every line."""
+"""Logging by oslo.log's options, with the request id of the thread's present context on every line.
+
+A message is one line, whatever texts of users are in it: control characters are written as escapes, so that nobody can
+make up a line or speak to the terminal of who reads it.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
+from oslo_log import formatters
 from oslo_log import log as oslo_log
 
 if TYPE_CHECKING:
@@ -27,6 +33,37 @@ _QUIET = (
     "stevedore=WARN",
 )
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROLS_IN_TRACEBACKS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def escaped(text: str, what: re.Pattern[str] = _CONTROLS) -> str:
+    """The text with control characters as Python writes them."""
+    return what.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class Record(logging.LogRecord):
+    """A log record whose message is one line."""
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return escaped(super().getMessage())
+
+
+class _Escaping(logging.Formatter):
+    """A formatter around another one: tracebacks alone have lines, whose beginnings are the formatter's."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = self._inner.format(record)
+        traceback = f"\n{record.exc_text}" if record.exc_text else ""
+        if not traceback or traceback not in text:
+            return escaped(text)
+        head, _, rest = text.partition(traceback)
+        return escaped(head) + escaped(traceback + rest, _CONTROLS_IN_TRACEBACKS)
+
 
 def register(conf: cfg.ConfigOpts) -> None:
     """Register oslo.log's options (log_file, debug, use_json ...) on `conf`; before its command line is parsed."""
@@ -41,7 +78,17 @@ def setup(conf: cfg.ConfigOpts, product: str = "nova", *, command: bool = False)
     """
     if command and not (conf.log_file or conf.log_dir):
         conf.set_default("use_stderr", True)
+    logging.setLogRecordFactory(Record)
     oslo_log.setup(conf, product)
+    for handler in logging.getLogger().handlers:
+        if type(handler.formatter) is formatters.ContextFormatter:
+            handler.setFormatter(_Escaping(handler.formatter))
+
+
+def trace(error: BaseException) -> BaseException | None:
+    """What a log line about an error takes as `exc_info`: nothing of an ordinary refusal (no valid host, a quota), whose
+    words say all."""
+    return None if getattr(error, "ordinary", False) else error
 
 
 def get(name: str) -> logging.LoggerAdapter[logging.Logger]:

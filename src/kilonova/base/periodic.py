@@ -10,7 +10,7 @@ import random
 import threading
 from collections.abc import Callable
 
-from kilonova.base import clock, pools
+from kilonova.base import clock, pools, present
 
 LOG = logging.getLogger(__name__)
 
@@ -130,7 +130,8 @@ class Periodic:
     def _run(self, timer: Timer) -> None:
         began = clock.monotonic()
         try:
-            timer.fn()
+            with present.working(None):
+                timer.fn()
             timer.last_error = None
         except Exception as exc:
             timer.failures += 1

@@ -1,4 +1,7 @@
-"""Bounded thread pools. A full pool makes its caller wait or refuses; nothing queues without limit."""
+"""Bounded thread pools. A full pool makes its caller wait or refuses; nothing queues without limit.
+
+A job works for whom its caller worked when it was given: its log lines carry that request's id.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from kilonova.base import clock
+from kilonova.base import clock, present
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -60,15 +63,18 @@ class ThreadPool:
         with self._lock:
             self._inside += 1
         try:
-            return self._executor.submit(self._run, clock.monotonic(), fn, args, kwargs)
+            return self._executor.submit(self._run, clock.monotonic(), present.current(), fn, args, kwargs)
         except RuntimeError as exc:
             self._leave()
             raise Closed(self.name) from exc
 
-    def _run(self, queued: float, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    def _run(
+        self, queued: float, context: Any, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> T:
         began = clock.monotonic()
         try:
-            return fn(*args, **kwargs)
+            with present.working(context):
+                return fn(*args, **kwargs)
         except Exception:
             LOG.debug("job in pool %s failed", self.name, exc_info=True)
             raise

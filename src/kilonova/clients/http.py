@@ -43,6 +43,11 @@ class ServiceError(Exception):
         self.detail = message
 
     @property
+    def ordinary(self) -> bool:
+        """Whether the service refused, which its words explain."""
+        return self.status is not None and 400 <= self.status < 500
+
+    @property
     def for_users(self) -> str:
         """What everybody may read: the service's own words may tell of hosts and addresses."""
         what = "does not answer" if self.status is None else f"answered with HTTP {self.status}"

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kilonova.base import present
+
 LOG = logging.getLogger(__name__)
 
 IDLE_SECONDS = 30.0
@@ -55,6 +57,8 @@ class _Entry:
     kind: str | None
     turn: Turn
     future: concurrent.futures.Future[Any]
+    context: Any = dataclasses.field(default_factory=present.current)
+    """For whom the job works, like whoever gave it."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -178,6 +182,8 @@ class Lanes:
 
 def _settle(entry: _Entry) -> None:
     try:
-        entry.future.set_result(entry.fn(entry.turn))
+        with present.working(entry.context):
+            result = entry.fn(entry.turn)
+        entry.future.set_result(result)
     except BaseException as exc:  # noqa: BLE001 - the waiter of the future gets it, whatever it is
         entry.future.set_exception(exc)

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kilonova.base import ids
+from kilonova.base import ids, log, present
 from kilonova.compute.journal import book, payloads
 from kilonova.compute.lanes import Closed, Preempted, Turn
 from kilonova.contract import context, exceptions, objects
@@ -136,7 +136,8 @@ class Runner:
         resumed: bool = False,
     ) -> concurrent.futures.Future[Any]:
         def job(turn: Turn) -> str:
-            return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry, resumed))
+            with present.working(ctxt):
+                return self._perform(operation, Work(self._agent, ctxt, instance, args, turn, entry, resumed))
 
         if operation.preempts:
             # Before it is queued: the operation itself allows waiting again, and may begin at once.
@@ -163,7 +164,8 @@ class Runner:
             journal.finish(work.entry, book.DONE, "gone")
             return "gone"
         except Exception as exc:
-            LOG.exception("%s of instance %s failed", operation.method, work.instance.uuid)
+            trace = log.trace(exc)
+            LOG.error("%s of instance %s failed: %s", operation.method, work.instance.uuid, exc, exc_info=trace)
             journal.finish(work.entry, book.FAILED, f"{type(exc).__name__}: {exc}")
             raise
         journal.finish(work.entry, book.DONE, result)

@@ -31,8 +31,7 @@ READ_DELETED = ("no", "yes", "only")
 class RequestContext(oslo_context.RequestContext):
     """Identity, roles and request id of one request.
 
-    `timestamp` is naive UTC. A context made for a request becomes the thread's present one, so that log lines carry its
-    request id; `overwrite=False` leaves the present one alone.
+    `timestamp` is naive UTC. Making one does not make it the thread's present one: `kilonova.base.present` does that.
     """
 
     auth_token: str | None
@@ -70,6 +69,9 @@ class RequestContext(oslo_context.RequestContext):
         self.timestamp = _moment(timestamp)
         self.quota_class = quota_class
         self.service_catalog = [dict(entry) for entry in service_catalog or () if entry.get("type") in CATALOG_TYPES]
+
+    def update_store(self) -> None:
+        """What oslo.context calls for each context that is made: the thread still works for whom it worked before."""
 
     def to_dict(self) -> dict[str, Any]:
         """The context as it goes on the wire (the keys of `context_fields` in the RPC contract)."""
@@ -126,13 +128,7 @@ class RequestContext(oslo_context.RequestContext):
 
 def admin(read_deleted: str = "no") -> RequestContext:
     """An administrator's context without a user, for work that no request asked for."""
-    return RequestContext(is_admin=True, read_deleted=read_deleted, overwrite=False)
-
-
-def current() -> RequestContext | None:
-    """The context that this thread works for at present."""
-    present = oslo_context.get_current()
-    return present if isinstance(present, RequestContext) else None
+    return RequestContext(is_admin=True, read_deleted=read_deleted)
 
 
 def _moment(given: datetime.datetime | str | None) -> datetime.datetime:

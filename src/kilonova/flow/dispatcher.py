@@ -12,7 +12,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from kilonova.base import clock, pools
+from kilonova.base import clock, pools, present
+from kilonova.flow import offers
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
 from kilonova.flow.store import ENDED, FlowRow, FlowStore, LeaseLost, NewFlow, State
@@ -262,7 +263,8 @@ class Dispatcher:
         """A free worker was taken for it before."""
         self.counts["leased"] += 1
         try:
-            self._pool.submit(self._work, lease)
+            with present.working(offers.asked_by(lease.row)):
+                self._pool.submit(self._work, lease)
         except RuntimeError:
             self.leases.let_go(lease)
             self._free.release()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kilonova.base import clock
+from kilonova.base import clock, log
 from kilonova.flow.plan import Again, DeadlineExceeded, Finish, Flow, Rest, Retry, Stage, Step
 from kilonova.flow.run import Describe, Lease, Run, describe
 from kilonova.flow.seal import CannotOpen, Seal
@@ -190,7 +190,8 @@ class Engine:
             LOG.warning("flow %s %s: %s failed (try %d): %s", run.row.op, run.subject_id, stage.name, failures, exc)
             event = run.event(EventKind.RETRIED, repr(exc), clock.monotonic() - began)
             return self._nap(run, run.row.state, stage.retry.wait(failures, self._rng), failures, event)
-        LOG.warning("flow %s %s: %s failed, unwinding: %s", run.row.op, run.subject_id, stage.name, exc, exc_info=exc)
+        trace = log.trace(exc)
+        LOG.warning("flow %s %s: %s failed, unwinding: %s", run.row.op, run.subject_id, stage.name, exc, exc_info=trace)
         run.frame.pop(_REST_KEY, None)
         run.frame["failure"] = self._describe(exc)
         event = run.event(EventKind.FAILED, repr(exc), clock.monotonic() - began)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kilonova.contract.context import RequestContext
 from kilonova.flow.seal import Seal
-from kilonova.flow.store import NewFlow
+from kilonova.flow.store import FlowRow, NewFlow
 
 BUILD_BATCH = "build_batch"
 """Chooses hosts for all servers of one request; then each server has its own `build`. Lives in the API database."""
@@ -31,7 +31,14 @@ def context_part(ctxt: RequestContext) -> dict[str, Any]:
 
 def context_of(frame: dict[str, Any], secrets: dict[str, Any]) -> RequestContext:
     """The context that :func:`context_part` stored, with its token if the secrets still have it."""
-    return RequestContext.from_dict({**frame["context"], "auth_token": secrets.get("auth_token")}, overwrite=False)
+    return RequestContext.from_dict({**frame["context"], "auth_token": secrets.get("auth_token")})
+
+
+def asked_by(row: FlowRow) -> RequestContext:
+    """Whose request a flow carries out, for its log lines."""
+    if "context" in row.frame:
+        return context_of(row.frame, {})
+    return RequestContext(request_id=row.request_id, project_id=row.project_id)
 
 
 def build_offer(

@@ -6,9 +6,7 @@ import datetime
 import json
 
 import pytest
-from oslo_context import context as oslo_context
 
-from kilonova.contract import context
 from kilonova.contract.context import RequestContext
 
 
@@ -47,13 +45,6 @@ def test_more_rights_do_not_leak_into_the_request() -> None:
     assert (plain.is_admin, plain.roles, plain.read_deleted) == (False, ["member"], "no")
     assert admin.request_id == plain.request_id
     assert plain.to_policy_values()["is_admin"] is False
-
-
-def test_an_admin_without_request_leaves_the_threads_context_alone() -> None:
-    present = RequestContext("u", "p")
-    assert context.current() is present
-    assert context.admin().is_admin
-    assert oslo_context.get_current() is present
 
 
 def test_unknown_keys_and_zones() -> None:

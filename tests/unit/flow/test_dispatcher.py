@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from kilonova.base import present
+from kilonova.contract import exceptions
+from kilonova.contract.context import RequestContext
 from kilonova.db.engine import Database
 from kilonova.db.flow_tables import METADATA
 from kilonova.db.flows import FlowTable
 from kilonova.flow import dispatcher as dispatcher_module
+from kilonova.flow import offers
 from kilonova.flow.dispatcher import Dispatcher, Leases, Signal
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Again, Flow, flow, rest, step
@@ -340,3 +344,40 @@ def _database(file: pathlib.Path) -> Database:
     database = Database(f"sqlite:///{file}")
     METADATA.create_all(database.engine)
     return database
+
+
+def test_each_flow_works_for_its_own_request(table: FlowTable) -> None:
+    """One thread drives the flows of two users and one of nobody, taken up from a cast of a third."""
+    seen: list[tuple[str, str | None, str | None]] = []
+
+    def look(run: Run) -> None:
+        context = present.current()
+        assert context is not None
+        seen.append((run.subject_id, context.user_id, context.request_id))
+
+    ann, joe = RequestContext("ann", "p"), RequestContext("joe", "p")
+    for subject, context in (("a", ann), ("j", joe)):
+        frame = {"context": offers.context_part(context)}
+        table.offer(NewFlow("op", subject, frame, request_id=context.request_id))
+    table.offer(NewFlow("op", "n", {}, request_id="req-of-nobody"))
+    dispatcher = made(table, flow("op", step(look)), workers=1)
+    with present.working(RequestContext("other", "p")):
+        dispatcher.resume(table, "n", "op")
+        dispatcher.start()
+    until(lambda: len(seen) == 3)
+    dispatcher.stop()
+    assert sorted(seen) == [("a", "ann", ann.request_id), ("j", "joe", joe.request_id), ("n", None, "req-of-nobody")]
+
+
+def test_a_refusal_that_unwinds_a_flow_is_one_line(table: FlowTable, caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(run: Run) -> None:
+        raise exceptions.NoValidHost(reason="all are full") if run.subject_id == "r" else KeyError("broken")
+
+    for subject in ("r", "k"):
+        table.offer(NewFlow("op", subject, {}))
+    dispatcher = made(table, flow("op", step(refuse)))
+    dispatcher.start()
+    until(lambda: dispatcher.counts["unwound"] == 2)
+    dispatcher.stop()
+    said = {("all are full" in r.getMessage(), r.exc_info is not None) for r in caplog.records if "unwinding" in r.msg}
+    assert said == {(True, False), (False, True)}

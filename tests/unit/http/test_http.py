@@ -1,5 +1,7 @@
 """The HTTP machinery with a small API of its own."""
 
+import logging
+import re
 from typing import Any
 
 import falcon.testing
@@ -7,6 +9,7 @@ import msgspec
 import pytest
 from oslo_config import cfg
 
+from kilonova.base import present
 from kilonova.contract import policies
 from kilonova.contract.cards import LEGACY_ONLY, Route
 from kilonova.contract.context import RequestContext
@@ -16,6 +19,7 @@ from kilonova.wire.http import app as http
 from kilonova.wire.http.auth import NoAuth
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault
+from kilonova.wire.http.front import Front
 from kilonova.wire.http.policy import Enforcer
 from kilonova.wire.http.versions import Negotiation
 
@@ -90,7 +94,7 @@ def make(**changes: Any) -> Any:
     def is_admin(context: RequestContext) -> bool:
         return enforcer.allows("context_is_admin", None, context)
 
-    return http.Front(api, NoAuth(http.make(api), is_admin), lambda environ: None)
+    return Front(api, NoAuth(http.make(api), is_admin), lambda environ: None)
 
 
 @pytest.fixture
@@ -270,3 +274,92 @@ def test_a_token_is_needed() -> None:
 def test_the_legacy_range_is_its_own() -> None:
     assert 0 in LEGACY_ONLY
     assert 1 not in LEGACY_ONLY
+
+
+# ---------------------------------------------------------------- log lines and headers
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "kilonova.http.access"]
+
+
+def test_the_access_line_has_what_operators_tools_read(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "kilonova.http.access")
+    client = falcon.testing.TestClient(make(), headers={"X-Auth-Token": "joe:abc"})
+    client.simulate_get("/v2.1/things/1", headers={"OpenStack-API-Version": "compute 2.19"}, query_string="color=red")
+    client.simulate_get("/v2.1/things/a\nb\x1b\u2028é")
+    first, second = lines(caplog)
+    form = r'- "GET %s" status: %s len: \d+ microversion: %s time: \d+\.\d{6}'
+    assert re.fullmatch(form % (r"/v2\.1/things/1\?color=red", 200, r"2\.19"), first)
+    assert re.fullmatch(form % (r"/v2\.1/things/a%0Ab%1B%E2%80%A8%C3%A9", 404, "-"), second)
+
+
+def test_a_line_carries_the_identity_of_its_own_request(caplog: pytest.LogCaptureFixture) -> None:
+    """One thread serves a user, somebody without a token, and another user."""
+    caplog.set_level("INFO")
+    seen: list[Any] = []
+    application = make(errors=lambda error: None)
+
+    class Watch(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            context = present.current()
+            seen.append((record.name, context and context.user_id, context and context.request_id))
+
+    handler = Watch()
+    logging.getLogger().addHandler(handler)
+    try:
+        client = falcon.testing.TestClient(application)
+        for token in ({"X-Auth-Token": "joe:abc"}, {}, {"X-Auth-Token": "ann:abc"}):
+            client.simulate_get("/v2.1/things/broken", headers=token)
+            assert present.current() is None
+    finally:
+        logging.getLogger().removeHandler(handler)
+    names = [(name, user) for name, user, _ in seen if name.startswith("kilonova")]
+    app, access = "kilonova.wire.http.app", "kilonova.http.access"
+    assert names == [(app, "joe"), (access, "joe"), (access, None), (app, "ann"), (access, "ann")]
+    assert len({request_id for *_, request_id in seen}) == 3
+
+
+def test_what_fails_outside_of_the_api_is_a_fault_too() -> None:
+    def broken(environ: Any, start_response: Any) -> Any:
+        raise RuntimeError("no Keystone")
+
+    api = make()._api
+    answer = falcon.testing.TestClient(Front(api, broken, lambda environ: None)).simulate_get("/v2.1/things/1")
+    assert answer.status_code == 500
+    assert answer.json["computeFault"]["code"] == 500
+    assert "no Keystone" not in answer.text
+
+
+@pytest.mark.parametrize("value", ["http://h/v2.1/things/é\r\nSet-Cookie: a=b", "a\x00\x1b\u2028\U0001f600"])
+def test_a_header_is_printable_whatever_a_users_text_is(value: str) -> None:
+    def answering(environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", [("Location", value), ("Content-Type", "text/plain"), ("Content-Length", "0")])
+        return []
+
+    front = Front(make()._api, answering, lambda environ: None)
+    location = falcon.testing.TestClient(front).simulate_get("/").headers["location"]
+    assert location.isascii()
+    assert location.isprintable()
+
+
+@pytest.mark.parametrize("digits", [5, 5000])
+def test_a_version_of_any_length_is_one_that_is_not_served(client: Any, digits: int) -> None:
+    for header in (
+        {"OpenStack-API-Version": f"compute 2.{'9' * digits}"},
+        {"X-OpenStack-Nova-API-Version": "9" * digits + ".1"},
+    ):
+        assert client.simulate_get("/v2.1/things/1", headers=header).status_code == 406
+
+
+@pytest.mark.parametrize(("proxied", "seen"), [(True, "203.0.113.9"), (False, "192.0.2.7")])
+def test_who_asked_a_trusted_proxy_is_what_the_proxy_says(
+    caplog: pytest.LogCaptureFixture, proxied: bool, seen: str
+) -> None:
+    caplog.set_level("INFO", "kilonova.http.access")
+    falcon.testing.TestClient(make(proxied=proxied)).simulate_get(
+        "/v2.1/things/1",
+        headers={"X-Forwarded-For": "10.0.0.1, 203.0.113.9"},
+        remote_addr="192.0.2.7",
+    )
+    assert lines(caplog)[0].startswith(f'{seen} "GET')

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from oslo_config import cfg
 
-from kilonova.base import ids
+from kilonova.base import ids, present
 from kilonova.conf import default_rpc, upgrade_levels
 from kilonova.contract import context, exceptions, objects
 from kilonova.wire.rpc import amqp, errors
@@ -50,6 +51,10 @@ class Compute:
         if tail_length == 0:
             raise KeyError("boom")
         return f"{self.name}:{tail_length}"
+
+    def pause_instance(self, ctxt: Any, *, instance: Any) -> None:
+        self.seen.append(("present", present.current()))
+        raise exceptions.NoValidHost(reason="all are full")
 
     def get_diagnostics(self, ctxt: Any, *, instance: Any) -> Any:
         time.sleep(0.5)
@@ -101,6 +106,42 @@ def test_a_cast_reaches_the_named_host_with_objects_and_context(bus: Bus, hosts:
     assert isinstance(got, objects.Instance)
     assert (got.uuid, got.metadata, clean) == (UUID, {"a": "b"}, False)
     assert hosts["h1"].seen == []
+
+
+def test_a_method_works_for_who_sent_the_message_and_its_thread_for_nobody_afterwards(
+    bus: Bus, hosts: dict[str, Compute], caplog: pytest.LogCaptureFixture
+) -> None:
+    bus.conf.set_override("executor_thread_pool_size", 1)
+    after: list[Any] = []
+    lines: list[tuple[str, Any, bool]] = []
+
+    class Watch(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.WARNING:
+                lines.append((record.getMessage(), present.current(), record.exc_info is not None))
+
+    watch = Watch()
+    logging.getLogger().addHandler(watch)
+    try:
+        for name in ("ann", "joe"):
+            ctxt = context.RequestContext(name, "p")
+            ComputeClient(bus).pause_instance(ctxt, instance())
+            wait_until(lambda: len(lines) == len(after) + 1)
+            (said, whose, traceback), (_, worked_for) = lines[-1], hosts["h1"].seen[-1]
+            assert worked_for.request_id == whose.request_id == ctxt.request_id
+            assert "all are full" in said
+            assert not traceback
+            after.append(present.current())
+    finally:
+        logging.getLogger().removeHandler(watch)
+    assert after == [None, None]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_the_argument_decides_between_cast_and_call(bus: Bus, hosts: dict[str, Compute]) -> None:

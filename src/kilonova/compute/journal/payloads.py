@@ -14,5 +14,5 @@ def pack(ctxt: RequestContext, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpack(payload: Mapping[str, Any]) -> tuple[RequestContext, dict[str, Any]]:
-    ctxt = RequestContext.from_dict(payload["context"], overwrite=False)
+    ctxt = RequestContext.from_dict(payload["context"])
     return ctxt, Decoder().decode(ctxt, dict(payload["args"]))

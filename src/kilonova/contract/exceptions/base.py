@@ -15,6 +15,8 @@ class NovaException(Exception):
     msg_fmt: ClassVar[str] = "An error without a description occurred."
     code: int = 500
     safe: ClassVar[bool] = False
+    refusal: ClassVar[bool] = False
+    """Says no to a request although its code is that of a failure."""
     headers: ClassVar[dict[str, str]] = {}
 
     def __init__(self, message: object = None, **kwargs: Any) -> None:
@@ -22,6 +24,11 @@ class NovaException(Exception):
         self.code = self.kwargs["code"]
         self.message = str(message) if message else self._formatted(kwargs)
         super().__init__(self.message)
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it refuses what was asked, in words that say all: nothing inside a service is wrong."""
+        return self.code < 500 or self.refusal
 
     def _formatted(self, kwargs: dict[str, Any]) -> str:
         try:

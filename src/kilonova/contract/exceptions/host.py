@@ -13,6 +13,7 @@ class CellTimeout(NotFound):
 
 class ComputeResourcesUnavailable(ServiceUnavailable):
     msg_fmt = "Not enough compute resources: %(reason)s."
+    refusal = True
 
 
 class ComputeServiceInUse(NovaException):

@@ -221,6 +221,7 @@ class LiveMigrationURINotAvailable(NovaException):
 
 class NoValidHost(NovaException):
     msg_fmt = "No valid host was found. %(reason)s"
+    refusal = True
 
 
 class MaxRetriesExceeded(NoValidHost):

@@ -15,24 +15,19 @@ from urllib.parse import unquote_to_bytes
 
 import falcon
 import msgspec
-from oslo_context.context import generate_request_id
 
 from kilonova.contract.cards import Route
 from kilonova.contract.fields import Invalid
 from kilonova.contract.microversions import Versions
 from kilonova.wire.http import faults, versions
-from kilonova.wire.http.call import Binding, Call, Handler, Reply
+from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault
 from kilonova.wire.http.policy import Policy
 
 LOG = logging.getLogger(__name__)
-ACCESS = logging.getLogger("kilonova.http.access")
 _JSON: Final = "application/json"
 _OFFERED: Final = (_JSON, "application/vnd.openstack.compute+json")
 _NO_CONTENT: Final = 204
-_REQUEST_ID_FORM: Final = re.compile(
-    r"^req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE
-)
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 CONTEXT: Final = "kilonova.context"
 REQUEST_ID: Final = "openstack.request_id"
@@ -333,30 +328,3 @@ def make(api: Api) -> falcon.App:
     for template, endpoint in endpoints.items():
         app.add_route(template, endpoint.open())
     return app
-
-
-# ---------------------------------------------------------------- outermost
-
-
-class Front:
-    """Outside of authentication: request ids, the open documents, the log line of each request."""
-
-    def __init__(self, api: Api, protected: Handler, open_paths: Callable[[dict[str, Any]], Handler | None]) -> None:
-        self._api = api
-        self._protected = protected
-        self._open = open_paths
-
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        request_id = generate_request_id()
-        environ[REQUEST_ID] = request_id
-        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
-        environ[GLOBAL_REQUEST_ID] = given if _REQUEST_ID_FORM.match(given) else None
-        extra = [(name, request_id) for name in self._api.request_id_headers]
-
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            ACCESS.info("%s %s %s [%s]", environ["REQUEST_METHOD"], environ.get("PATH_INFO"), status[:3], request_id)
-            return start_response(status, headers + extra, exc_info)
-
-        app = self._open(environ) or self._protected
-        answer: Iterable[bytes] = app(environ, start)
-        return answer

@@ -10,6 +10,7 @@ import msgspec
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
+from kilonova.base import present
 from kilonova.contract.context import RequestContext
 from kilonova.wire.http import faults
 from kilonova.wire.http.app import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
@@ -77,8 +78,9 @@ class KeystoneContext:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if not environ.get("HTTP_X_USER_ID"):
             return _unauthorized(start_response)
-        environ[CONTEXT] = _context(environ, self._is_admin)
-        return self._app(environ, start_response)
+        environ[CONTEXT] = context = _context(environ, self._is_admin)
+        with present.working(context):
+            return self._app(environ, start_response)
 
 
 def _context(environ: dict[str, Any], is_admin: IsAdmin) -> RequestContext:
@@ -126,7 +128,8 @@ class NoAuth:
         )
         context.is_admin = self._is_admin(context)
         environ[CONTEXT] = context
-        return self._app(environ, start_response)
+        with present.working(context):
+            return self._app(environ, start_response)
 
 
 def _request_ids(environ: dict[str, Any]) -> dict[str, Any]:

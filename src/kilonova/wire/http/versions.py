@@ -12,6 +12,7 @@ from kilonova.wire.http.faults import Fault
 
 STANDARD: Final = "OpenStack-API-Version"
 OLDER: Final = "X-OpenStack-Nova-API-Version"
+_MOST_DIGITS: Final = 9
 _FORM: Final = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$", re.ASCII)
 
 
@@ -35,7 +36,8 @@ class Negotiation:
         match = _FORM.match(wanted)
         if not match:
             raise Fault(400, f"{wanted!r} is no API version: MAJOR.MINOR or latest is expected.")
-        major, minor = int(match[1]), int(match[2])
+        # Numbers of any length may be asked for, and Python converts not all of them.
+        major, minor = (int(number[:_MOST_DIGITS]) for number in match.groups())
         if major != self.major or not self.low <= minor <= self.high:
             raise Fault(
                 406,

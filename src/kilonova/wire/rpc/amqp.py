@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,13 +13,17 @@ from oslo_config import cfg
 from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
 from oslo_messaging.rpc import dispatcher
+from oslo_messaging.rpc.server import RPCServer
 
+from kilonova.base import log, present
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.wire.rpc import errors, serializer
 from kilonova.wire.rpc.endpoints import Endpoint, Method
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
+
+LOG = logging.getLogger(__name__)
 
 CONNECTION_RETRIES = 6
 """Tries to reach a broker that is away before a message is given up; by default 1 + 3 + 5 + ... = 36 seconds.
@@ -75,6 +80,7 @@ class AmqpTransport(Transport):
             [_OsloEndpoint(endpoint) for endpoint in endpoints],
             serializer=_Serializer(decoder),
             access_policy=dispatcher.DefaultRPCAccessPolicy,
+            server_cls=_OsloServer,
         )
         return _AmqpServer(served)
 
@@ -125,7 +131,17 @@ class _Serializer(messaging.Serializer):
         return serializer.encode_context(ctxt)
 
     def deserialize_context(self, ctxt: Mapping[str, Any]) -> RequestContext:
-        return serializer.decode_context(ctxt)
+        context = serializer.decode_context(ctxt)
+        present.become(context)
+        return context
+
+
+class _OsloServer(RPCServer):
+    """oslo.messaging's server, whose threads work for a message's context and after it for nobody."""
+
+    def _process_incoming(self, incoming: Any) -> None:
+        with present.working(None):
+            super()._process_incoming(incoming)
 
 
 class _OsloEndpoint:
@@ -145,9 +161,12 @@ def _answering(method: Method, expects: Callable[[Exception], bool]) -> Callable
         try:
             return method(ctxt, **kwargs)
         except Exception as exc:
-            ordinary = expects(exc)
+            expected = expects(exc)
             known = errors.for_wire(exc)
-            if ordinary:
+            if expected or log.trace(exc) is None:
+                # oslo.messaging logs all others with their traceback.
+                if not expected:
+                    LOG.error("%s failed: %s", method.__name__, exc)
                 raise messaging.ExpectedException from known
             raise
 

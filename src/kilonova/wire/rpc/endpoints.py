@@ -31,7 +31,7 @@ class Endpoint:
         return namespace == self.api.namespace and ours[0] == theirs[0] and theirs[1:] <= ours[1:]
 
     def expects(self, method: str, exc: Exception) -> bool:
-        """Whether that is an ordinary answer of the method, nothing for an operator to look at.
+        """Whether that is an expected answer of the method, nothing for an operator to look at.
 
         The object service answers its callers with whatever the contract names: they know what to make of it.
         """

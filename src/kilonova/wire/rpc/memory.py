@@ -18,7 +18,7 @@ from typing import Any
 
 from oslo_serialization import jsonutils
 
-from kilonova.base import clock
+from kilonova.base import clock, log, present
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.wire.rpc import errors, serializer
@@ -180,8 +180,11 @@ class MemoryServer:
 
     def _carry_out(self, packed: str) -> str:
         message = json.loads(packed)
+        with present.working(serializer.decode_context(message["context"])) as context:
+            return self._answer(context, message)
+
+    def _answer(self, context: RequestContext, message: dict[str, Any]) -> str:
         try:
-            context = serializer.decode_context(message["context"])
             endpoint = self._endpoint(message)
             args = {name: self._decoder.decode(context, value) for name, value in message["args"].items()}
             result = endpoint.methods[message["method"]](context, **args)
@@ -213,7 +216,7 @@ def _log(method: str, endpoints: Sequence[Endpoint], exc: Exception) -> None:
     if any(endpoint.expects(method, exc) for endpoint in endpoints):
         LOG.debug("%s answered %s: %s", method, type(exc).__name__, exc)
     else:
-        LOG.exception("%s failed", method)
+        LOG.error("%s failed: %s", method, exc, exc_info=log.trace(exc))
 
 
 def _failure(exc: Exception) -> str:

@@ -68,7 +68,7 @@ def encode_context(context: RequestContext) -> dict[str, Any]:
 
 
 def decode_context(values: Mapping[str, Any]) -> RequestContext:
-    """The context that came; it becomes the thread's present one."""
+    """The context that came."""
     return RequestContext.from_dict(values)
 
 

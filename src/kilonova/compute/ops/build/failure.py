@@ -13,7 +13,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator
 
-from kilonova.base import retry
+from kilonova.base import log, retry
 from kilonova.compute import block_devices, guest
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build.job import GONE, OVERTAKEN, RESCHEDULED, Build
@@ -135,7 +135,7 @@ def end(build: Build, error: Exception) -> str:
     if isinstance(cause, exceptions.UnexpectedTaskStateError):
         return overtaken(build, cause)
     verdict = judge(build.instance.uuid, error)
-    LOG.warning("build of instance %s failed: %s", build.instance.uuid, verdict.reason, exc_info=cause)
+    LOG.warning("build of instance %s failed: %s", build.instance.uuid, verdict.reason, exc_info=log.trace(cause))
     agent = build.work.agent
     if verdict.counts:
         agent.tracker.build_ended(build.instance.node, failed=True)
