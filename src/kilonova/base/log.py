@@ -86,8 +86,10 @@ def setup(conf: cfg.ConfigOpts, product: str = "nova", *, command: bool = False)
 
 
 def trace(error: BaseException) -> BaseException | None:
-    """What a log line about an error takes as `exc_info`: nothing of an ordinary refusal (no valid host, a quota), whose
-    words say all."""
+    """What a log line about an error takes as `exc_info`: nothing of an ordinary refusal (no valid host, a quota).
+
+    Its words say all.
+    """
     return None if getattr(error, "ordinary", False) else error
 
 
