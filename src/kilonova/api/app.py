@@ -40,7 +40,7 @@ def make_app(conf: cfg.ConfigOpts, cells: Cells, bus: Bus, clients: Clients) -> 
         content_types=("application/json", "application/vnd.openstack.compute+json", "text/plain"),
         project_id="[0-9a-f-]+",
         errors=errors.seen,
-        unbuilt=surface.served(),
+        unbuilt=surface.rules(),
         removed=surface.removed(),
         request_id_headers=("x-compute-request-id", "x-openstack-request-id"),
         max_body=conf.oslo_middleware.max_request_body_size,

@@ -74,7 +74,7 @@ def export_routes() -> dict[str, Any]:
     entries = [entry for route in routes() for entry in _route_entry(route)]
     gone = [
         {"method": method, "path": path, "action": action, "removed": True, **bound}
-        for (method, path, action), versions in surface.removed().items()
+        for (method, path, action), (versions, _) in surface.removed().items()
         for bound in _bounds(versions)
     ]
     return {"routes": [*entries, *gone, {"path": "", "redirect_to": "/"}]}

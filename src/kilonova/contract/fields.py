@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from kilonova.contract import reasons
 from kilonova.contract.formats import FORMATS
 from kilonova.contract.microversions import ALL, LEGACY, Versions
 
@@ -151,14 +152,14 @@ class _Minimum(_Keyword):
     def validate(self, instance: Any) -> None:
         number = _number(instance)
         if number is not None and number < self.value:
-            raise ValueError(f"{instance} is less than the minimum of {self.value}")
+            raise ValueError(f"{reasons.shown(instance)} is less than the minimum of {self.value}")
 
 
 class _Maximum(_Keyword):
     def validate(self, instance: Any) -> None:
         number = _number(instance)
         if number is not None and number > self.value:
-            raise ValueError(f"{instance} is greater than the maximum of {self.value}")
+            raise ValueError(f"{reasons.shown(instance)} is greater than the maximum of {self.value}")
 
 
 class _Pattern(_Keyword):
@@ -168,14 +169,14 @@ class _Pattern(_Keyword):
 
     def validate(self, instance: Any) -> None:
         if isinstance(instance, str) and not self.search(instance):
-            raise ValueError(f"{instance!r} does not match {self.value!r}")
+            raise ValueError(f"{reasons.shown(instance)} does not match {self.value!r}")
 
 
 class _Format(_Keyword):
     def validate(self, instance: Any) -> None:
         check = FORMATS.get(self.value)
         if check is not None and not check(instance):
-            raise ValueError(f"{instance!r} is not a {self.value!r}")
+            raise ValueError(f"{reasons.shown(instance)} is not a {self.value!r}")
 
 
 class _LegacyAdditional(_Keyword):
@@ -184,15 +185,9 @@ class _LegacyAdditional(_Keyword):
     def validate(self, instance: Any) -> None:
         if self.value is not False or "patternProperties" not in self.schema or not isinstance(instance, dict):
             return
-        unknown = _unknown(self.schema, instance)
+        unknown = reasons.unknown(self.schema, instance)
         if unknown and len(unknown) < len(instance):
-            raise ValueError(f"unexpected members {unknown}")
-
-
-def _unknown(schema: dict[str, Any], instance: dict[str, Any]) -> list[str]:
-    patterns = schema.get("patternProperties", ())
-    known = schema.get("properties", ())
-    return [key for key in instance if key not in known and not any(re.search(p, key) for p in patterns)]
+            raise ValueError(f"unexpected members {reasons.said(unknown)}")
 
 
 _KEYWORDS: Final[dict[str, type[_Keyword]]] = {
@@ -234,13 +229,9 @@ class Validator:
         try:
             self._compiled.validate(value)
         except jsonschema_rs.ValidationError as error:
-            raise Invalid(list(error.instance_path), error.instance, _reason(error)) from None
+            reason = reasons.sentence(error, self._schema)
+            raise Invalid(list(error.instance_path), error.instance, reason) from None
         return value
-
-
-def _reason(error: jsonschema_rs.ValidationError) -> str:
-    message = error.message
-    return message if len(message) <= 500 else message[:500] + "..."
 
 
 def _pruned(schema: Any, value: Any) -> Any:
@@ -254,7 +245,7 @@ def _pruned(schema: Any, value: Any) -> Any:
     known = schema.get("properties", {})
     drop: set[str] = set()
     if schema.get("additionalProperties") is False and "patternProperties" not in schema:
-        drop = set(_unknown(schema, value))
+        drop = set(reasons.unknown(schema, value))
         drop = set() if len(drop) == len(value) else drop
     return {key: _pruned(known.get(key), item) for key, item in value.items() if key not in drop}
 

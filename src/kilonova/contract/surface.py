@@ -1,12 +1,14 @@
-"""All requests of the compute API: which are served, which were removed and answer 410.
+"""All requests of the compute API: which are served, which were removed and answer 410, whose policy each one asks.
 
 What is declared here but bound to no handler answers 501. A line is ``METHOD[,METHOD...] PATH [ACTION]``, where an
 action is the key of the body of a ``.../action`` path. Source: API reference, 2.1 to 2.104.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from kilonova.contract import policies
 from kilonova.contract.microversions import ALL, Versions, until
 
 Key = tuple[str, str, str | None]
@@ -209,8 +211,11 @@ GET,DELETE /servers/{server_id}/consoles/{id}
 GET /servers/{server_id}/os-virtual-interfaces
 """
 
-_GONE_IN: Final[dict[Key, Versions]] = {("POST", "/servers/{id}/action", "os-getRDPConsole"): until(5)}
-"""Removed requests that had an end before they were removed: above it they never were."""
+_GONE: Final = 410
+_GONE_IN: Final[dict[Key, tuple[Versions, int]]] = {
+    ("POST", "/servers/{id}/action", "os-getRDPConsole"): (until(5), 400)
+}
+"""Removed requests that had an end before they were removed: above it they never were. Not all answer 410."""
 
 
 def _keys(lines: str) -> Iterator[Key]:
@@ -226,6 +231,26 @@ def served() -> list[Key]:
     return list(_keys(_SERVED))
 
 
-def removed() -> dict[Key, Versions]:
-    """(method, path, action) of every request that the API had, with the microversions that still know it as gone."""
-    return {key: _GONE_IN.get(key, ALL) for key in _keys(_REMOVED)}
+def removed() -> dict[Key, tuple[Versions, int]]:
+    """Every request that the API had, with the microversions that still know it and the code that they answer."""
+    return {key: _GONE_IN.get(key, (ALL, _GONE)) for key in _keys(_REMOVED)}
+
+
+_PARAMETER: Final = re.compile(r"\{\w+\}")
+
+
+def rules() -> dict[Key, list[str]]:
+    """Every request that the API has, with the policy rules that name it among their operations."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for rule in policies.RULES:
+        for operation in rule.operations:
+            found.setdefault((operation.method, _PARAMETER.sub("{}", operation.path)), []).append(rule.name)
+    return {
+        (method, path, action): found.get((method, _operation(path, action)), []) for method, path, action in served()
+    }
+
+
+def _operation(path: str, action: str | None) -> str:
+    """A request's path as policy operations write it, whatever its parameters are called."""
+    bare = _PARAMETER.sub("{}", path)
+    return f"{bare} ({action})" if action else bare

@@ -499,4 +499,6 @@ def test_what_was_removed_answers_so_in_its_versions_only(world: Any) -> None:
     body = {"os-getRDPConsole": {"type": "rdp-html5"}}
     path = f"/servers/{ids.new_uuid()}/action"
     answers = [world.post(path, body, version=version).status_code for version in ("2.1", "2.5", "2.6", "2.96")]
-    assert answers == [410, 410, 404, 404]
+    assert answers == [400, 400, 404, 404]
+    console = f"/servers/{ids.new_uuid()}/consoles"
+    assert [world.get(console, version=version).status_code for version in ("2.1", "2.96")] == [410, 410]

@@ -303,3 +303,14 @@ def test_deferred_deletion_is_not_served_as_deletion_at_once(world: Any, up: Non
     uuid = seeds.server(world)
     assert world.request("DELETE", f"/servers/{uuid}").status_code == 501
     assert state(world, uuid) == ("active", None)
+    # Who may not delete it hears of that first.
+    assert world.request("DELETE", f"/servers/{uuid}", project=seeds.OTHER).status_code == 404
+
+
+def test_with_deferred_deletion_what_never_ran_is_deleted_at_once(world: Any, host: Any, up: None) -> None:
+    world.conf.set_override("reclaim_instance_interval", 60)
+    on_no_host = seeds.server(world, vm_state="error", host=None, node=None, launched_at=None)
+    never_ran = seeds.server(world, vm_state="error", launched_at=None)
+    for uuid in (on_no_host, never_ran):
+        assert world.request("DELETE", f"/servers/{uuid}").status_code == 204
+        assert state(world, uuid) == ("error", "deleting")

@@ -79,12 +79,15 @@ def make(**changes: Any) -> Any:
             "content_types": ("application/json",),
             "project_id": "[0-9a-f-]+",
             "errors": lambda error: None,
-            "unbuilt": [
-                ("GET", "/planned", None),
-                ("POST", "/things/{server_id}/action", "bend"),
-                ("GET", "/things/{id}", None),
-            ],
-            "removed": {("GET", "/gone", None): until(5)},
+            "unbuilt": {
+                ("GET", "/planned", None): (),
+                ("POST", "/things/{server_id}/action", "bend"): ("os_compute_api:os-evacuate",),
+                ("GET", "/things/{id}", None): (),
+            },
+            "removed": {
+                ("GET", "/gone", None): (until(5), 410),
+                ("GET", "/gone/too", None): (until(5), 400),
+            },
             "request_id_headers": ("x-compute-request-id", "x-openstack-request-id"),
             "max_body": 1000,
         }
@@ -226,7 +229,7 @@ def test_routes_exist_in_their_versions_only(client: Any) -> None:
         ("GET", "/v2.1/planned", None, 501, "notImplemented"),
         ("GET", "/v2.1/gone", None, 410, "computeFault"),
         ("DELETE", "/v2.1/things/1", None, 405, "badMethod"),
-        ("POST", "/v2.1/things/1/action", {"bend": None}, 501, "notImplemented"),
+        ("POST", "/v2.1/things/1/action", {"bend": None}, 403, "forbidden"),
         ("POST", "/v2.1/things/1/action", {"fold": None}, 400, "badRequest"),
         ("POST", "/v2.1/things/1/action", {"paint": None, "fold": None}, 400, "badRequest"),
         ("POST", "/v2.1/things/1/action", [1], 400, "badRequest"),
@@ -363,3 +366,26 @@ def test_who_asked_a_trusted_proxy_is_what_the_proxy_says(
         remote_addr="192.0.2.7",
     )
     assert lines(caplog)[0].startswith(f'{seen} "GET')
+
+
+def test_the_policy_is_asked_before_a_501(client: Any) -> None:
+    def ask(token: str) -> Any:
+        path, body = "/v2.1/things/1/action", {"bend": None}
+        return client.simulate_post(path, json=body, headers={"X-Auth-Token": token})
+
+    refused = ask("joe:abc")
+    assert (refused.status_code, refused.json["forbidden"]["message"]) == (
+        403,
+        "Policy doesn't allow os_compute_api:os-evacuate to be performed.",
+    )
+    assert ask("admin:abc").status_code == 501
+
+
+def test_standard_sentences(client: Any) -> None:
+    gone = client.simulate_get("/v2.1/gone")
+    sentence = "This resource is no longer available.  No forwarding address is given."
+    assert (gone.status_code, list(gone.json.values())) == (410, [{"code": 410, "message": sentence}])
+    bad = client.simulate_get("/v2.1/gone/too")
+    assert bad.status_code == 400
+    assert bad.json["badRequest"]["message"].startswith("The server could not comply with the request since\r\n")
+    assert client.simulate_get("/v2.1/nowhere").json["itemNotFound"]["message"] == "The resource could not be found."

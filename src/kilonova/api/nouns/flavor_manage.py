@@ -20,6 +20,7 @@ from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request, conflict, not_found
 
 CHECKED_SINCE: Final = 86
+PUBLIC_REFUSED_SINCE: Final = 7
 LONGEST_VALUE: Final = 255
 _NOBODY: dict[str, Any] = {}
 """The target of rules that ask for an administrator, whatever the project."""
@@ -106,7 +107,7 @@ def add_access(call: Call[Services], id: str) -> dict[str, Any]:
     project = call.body["addTenantAccess"]["tenant"]
     check_exists(call, project)
     row = _flavor(call, id)
-    if row["is_public"]:
+    if row["is_public"] and call.version >= PUBLIC_REFUSED_SINCE:
         raise conflict("Can not add access to a public flavor.")
     try:
         call.services.cells.api.run(flavors.flavor_access_add, row["id"], [project])

@@ -28,7 +28,7 @@ _BRIEF_COLUMNS: Final = ("uuid", "display_name")
 def index(call: Call[Services]) -> Any:
     call.authorize(contract.INDEX_POLICY)
     listed, wanted, partial = _listed(call, contract.ALL_TENANTS_INDEX, (), _BRIEF_COLUMNS)
-    scene = reading.sight(call)
+    scene = reading.sight(call, contract.IN_DETAIL)
     entries = [view.unreachable(mapping, scene, detail=False) for mapping in partial]
     entries += [view.brief(record, scene) for record in listed.records]
     return _page(call, entries, wanted)
@@ -36,10 +36,10 @@ def index(call: Call[Services]) -> Any:
 
 def detail(call: Call[Services]) -> Any:
     call.authorize(contract.DETAIL_POLICY)
-    scene = reading.sight(call)
-    parts = reading.parts(call, host_status=scene.host_status)
+    scene = reading.sight(call, contract.IN_DETAIL)
+    parts = reading.parts(call, contract.IN_DETAIL, host_status=scene.host_status)
     listed, wanted, partial = _listed(call, contract.ALL_TENANTS_DETAIL, parts, reading.COLUMNS)
-    reading.furnish(call, scene, listed.records, groups=False)
+    reading.furnish(call, scene, listed.records, contract.IN_DETAIL)
     entries = [view.unreachable(mapping, scene, detail=True) for mapping in partial]
     entries += [view.show(record, scene, contract.IN_DETAIL) for record in listed.records]
     return _page(call, entries, wanted)
@@ -81,7 +81,7 @@ def _page(call: Call[Services], entries: list[dict[str, Any]], wanted: Page) -> 
 
 def show(call: Call[Services], id: str) -> Reply:
     try:
-        found = find.server(call, id, reading.parts(call, host_status=call.version >= 16), columns=reading.COLUMNS)
+        found = find.server(call, id, reading.parts(call, contract.SERVER), columns=reading.COLUMNS)
     except find.Unreachable as lost:
         return Reply({"server": _unreachable(call, lost.mapping)}, ready=True)
     return Reply({"server": shown(call, contract.SHOW_POLICY, found.record, contract.SERVER)}, ready=True)
@@ -90,8 +90,8 @@ def show(call: Call[Services], id: str) -> Reply:
 def shown(call: Call[Services], rule: str, record: dict[str, Any], shape: Any) -> dict[str, Any]:
     """One server's document for whoever passes ``rule``."""
     call.authorize(rule, {"project_id": record["project_id"]})
-    scene = reading.sight(call, record["project_id"])
-    reading.furnish(call, scene, [record], groups=True)
+    scene = reading.sight(call, shape, record["project_id"])
+    reading.furnish(call, scene, [record], shape)
     return view.show(record, scene, shape)
 
 
@@ -107,14 +107,14 @@ def _unreachable(call: Call[Services], mapping: dict[str, Any]) -> dict[str, Any
         groups = instance_groups.instance_group_uuids_by_member(tx, [uuid]) if call.version >= 71 else {}
     if row is None:
         raise exceptions.InstanceNotFound(instance_id=uuid)
-    scene = reading.sight(call, mapping["project_id"])
+    scene = reading.sight(call, contract.SERVER, mapping["project_id"])
     scene.groups = groups
     return view.unreachable_whole(mapping, find.of_request_spec(row, mapping), scene)
 
 
 def update(call: Call[Services], id: str) -> Reply:
     given = call.body["server"]
-    parts = reading.parts(call, host_status=call.version >= 75)
+    parts = reading.parts(call, contract.UPDATED)
     for _ in range(_ROUNDS):
         found = find.server(call, id, parts, columns=reading.COLUMNS)
         record = found.record
@@ -126,8 +126,8 @@ def update(call: Call[Services], id: str) -> Reply:
     else:
         raise exceptions.InstanceNotFound(instance_id=id)
     record = record | _changed_columns(given)
-    scene = reading.sight(call, record["project_id"])
-    reading.furnish(call, scene, [record], groups=True)
+    scene = reading.sight(call, contract.UPDATED, record["project_id"])
+    reading.furnish(call, scene, [record], contract.UPDATED)
     return Reply({"server": view.show(record, scene, contract.UPDATED)}, ready=True)
 
 

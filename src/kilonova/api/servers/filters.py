@@ -145,7 +145,7 @@ def _deleted(call: Call[Services], found: dict[str, Any]) -> None:
 
 def _owner(call: Call[Services], found: dict[str, Any], all_tenants_rule: str) -> None:
     """Whose servers: those of the caller's project unless all are asked for, which takes a policy."""
-    if _boolean("all_tenants", found.pop("all_tenants", None)):
+    if _boolean("all_tenants", found.pop("all_tenants", None), said_by_name=True):
         call.authorize(all_tenants_rule)
         return
     found.pop("tenant_id", None)
@@ -155,11 +155,12 @@ def _owner(call: Call[Services], found: dict[str, Any], all_tenants_rule: str) -
         found["user_id"] = call.context.user_id
 
 
-def _boolean(name: str, text: str | None) -> bool:
-    if text is None:
-        return False
+def _boolean(name: str, text: str | None, *, said_by_name: bool = False) -> bool:
+    """A truth value; ``said_by_name``: an empty one says yes, since the parameter stands there."""
+    if text is None or (said_by_name and not text):
+        return text is not None
     word = text.strip().lower()
-    if word in ("", "1", "t", "true", "on", "y", "yes"):
+    if word in ("1", "t", "true", "on", "y", "yes"):
         return True
     if word in ("0", "f", "false", "off", "n", "no"):
         return False

@@ -13,6 +13,7 @@ from kilonova.api.servers import view
 from kilonova.api.services import Services
 from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions
+from kilonova.contract.fields import Object
 from kilonova.contract.nouns import servers as contract
 from kilonova.contract.objects.image_meta_props import ImageMetaProps
 from kilonova.contract.states import VM
@@ -36,26 +37,43 @@ class _Spec(msgspec.Struct, rename={"data": "nova_object.data"}):
 
 
 _spec_of = msgspec.json.Decoder(_Spec).decode
+WHOLE_METADATA_SINCE: Final = 98
+"""Since when a server is shown with the properties of its image, which are in its system metadata."""
+
 _LONG_TEXTS: Final = ("key_data", "launched_on")
 COLUMNS: Final = tuple(name for name in instances.COLUMNS if name not in _LONG_TEXTS)
 
 
-def parts(call: Call[Services], *, host_status: bool) -> list[str]:
-    """The parts of a record that the asked version shows."""
-    version = call.version
-    wanted = ["metadata", "info_cache", "flavor", "fault", "volumes"]
-    wanted += ["services"] if host_status else []
-    wanted += ["tags"] if version >= 26 else []
-    wanted += ["trusted_certs"] if version >= 63 else []
-    wanted += ["system_metadata"] if version >= 98 else ["locked_reason"] if version >= 73 else []
-    return wanted
+_PARTS: Final = {
+    "metadata": "metadata",
+    "addresses": "info_cache",
+    "flavor": "flavor",
+    "fault": "fault",
+    "os-extended-volumes:volumes_attached": "volumes",
+    "host_status": "services",
+    "tags": "tags",
+    "trusted_image_certificates": "trusted_certs",
+    "locked_reason": "locked_reason",
+}
+"""What of a record has to be read for a member of a server."""
 
 
-def sight(call: Call[Services], project_id: str | None = None) -> view.Scene:
+def parts(call: Call[Services], shape: Object, *, host_status: bool = True) -> list[str]:
+    """The parts of a record that the shape shows in the asked version; ``host_status`` False leaves it out."""
+    members = view.names(shape, call.version)
+    wanted = [part for member, part in _PARTS.items() if member in members]
+    if not host_status and "services" in wanted:
+        wanted.remove("services")
+    if call.version < WHOLE_METADATA_SINCE:
+        return wanted
+    return ["system_metadata" if part == "locked_reason" else part for part in wanted]
+
+
+def sight(call: Call[Services], shape: Object, project_id: str | None = None) -> view.Scene:
     """The scene as far as policy and URL make it; ``project_id`` is that of the one server to be shown."""
     target = None if project_id is None else {"project_id": project_id}
     host_status = only_unknown = False
-    if call.version >= 16:
+    if "host_status" in view.names(shape, call.version):
         host_status = call.allows(contract.HOST_STATUS, target)
         only_unknown = not host_status and call.allows(contract.HOST_STATUS_UNKNOWN, target)
     conf = call.services.conf
@@ -70,7 +88,7 @@ def sight(call: Call[Services], project_id: str | None = None) -> view.Scene:
         extra_specs=call.version >= 47 and call.allows(contract.FLAVOR_EXTRA_SPECS, target),
         host_status=host_status or only_unknown,
         only_unknown_status=only_unknown,
-        image_properties=_known_properties() if call.version >= 98 else frozenset(),
+        image_properties=_known_properties() if call.version >= WHOLE_METADATA_SINCE else frozenset(),
     )
 
 
@@ -84,15 +102,20 @@ def _known_properties() -> frozenset[str]:
     return _PROPERTIES[0]
 
 
-def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Record], *, groups: bool) -> view.Scene:
-    """Fetch what the records lack: zones, host states, request specs, security groups, ``groups`` if wanted."""
+def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Record], shape: Object) -> view.Scene:
+    """Fetch what the records lack for the shape: zones, host states, request specs, groups of servers and of rules."""
+    members = view.names(shape, call.version)
     uuids = [record["uuid"] for record in records]
     with call.services.cells.api.read() as tx:
         scene.zones = hosts.zones(tx, {record["host"] for record in records if record["host"]})
-        if call.version >= 96 and uuids:
+        if "pinned_availability_zone" in members and uuids:
             scene.specs = {row["instance_uuid"]: _spec(row) for row in request_specs.request_spec_list(tx, uuids)}
             _drop_ended_groups(tx, scene.specs.values())
-        if groups and call.version >= 71 and uuids:
+            if shape is not contract.IN_DETAIL:
+                # A server alone whose spec is gone is shown without hints, one in a list with none: as in Nova.
+                for uuid in uuids:
+                    scene.specs.setdefault(uuid, {"availability_zone": None, "scheduler_hints": {}})
+        if "server_groups" in members and uuids:
             scene.groups = instance_groups.instance_group_uuids_by_member(tx, uuids)
     if scene.host_status:
         scene.host_statuses = {
@@ -100,7 +123,8 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
             for record in records
             if record["host"] and not record["deleted"]
         }
-    scene.security_groups = security_groups(call, records)
+    if "security_groups" in members:
+        scene.security_groups = security_groups(call, records)
     return scene
 
 
@@ -137,9 +161,16 @@ def security_groups(call: Call[Services], records: Sequence[view.Record]) -> dic
         return {port: [group.get("name") or group["id"] for group in groups] for port, groups in found.items()}
 
     try:
-        names = call.services.group_names.get(wanted, ask)
+        names = call.services.group_names.get(_visibility(call), wanted, ask)
     except (exceptions.NovaException, ServiceError) as error:
         LOG.warning("security groups of %d ports are not shown: %s", len(wanted), error)
         return {}
     # Once for each port that has the group, as in Nova.
     return {uuid: [name for port in mine for name in names.get(port, [])] for uuid, mine in ports.items()}
+
+
+def _visibility(call: Call[Services]) -> tuple[Any, ...]:
+    """What Neutron's policies decide by: callers who are equal in this see the same."""
+    context = call.context
+    scope = context.project_id, context.domain_id, context.system_scope
+    return (context.user_id, *scope, *sorted(context.roles))

@@ -317,7 +317,8 @@ def _members(shape: Object, version: int, extended: bool) -> tuple[tuple[str, Ca
 
 
 @lru_cache(maxsize=512)
-def _has(shape: Object, version: int) -> frozenset[str]:
+def names(shape: Object, version: int) -> frozenset[str]:
+    """The members of a shape in a version."""
     return frozenset(shape.names(version))
 
 
@@ -325,7 +326,7 @@ def show(record: Record, scene: Scene, shape: Object = contract.SERVER) -> dict[
     """One server in the asked version's form of ``shape``."""
     version = scene.version
     shown = {name: value(record, scene) for name, value in _members(shape, version, scene.extended)}
-    known = _has(shape, version)
+    known = names(shape, version)
     state = shown["status"] = shown_status(record)
     whole = "config_drive" in known
     shown["addresses"] = addresses(record, extended=whole)
@@ -371,6 +372,6 @@ def unreachable_whole(mapping: Record, request: dict[str, Any], scene: Scene) ->
     }
     if shown["image"]:
         shown["image"].pop("properties", None)
-    if "server_groups" in _has(contract.SERVER, scene.version):
+    if "server_groups" in names(contract.SERVER, scene.version):
         shown["server_groups"] = scene.groups.get(mapping["instance_uuid"], [])
     return shown

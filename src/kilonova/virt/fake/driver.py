@@ -6,6 +6,7 @@ The classes carry Nova's names so that a configuration written for its test driv
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import json
 import logging
@@ -20,7 +21,7 @@ from oslo_config import cfg
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Power
-from kilonova.virt import driver, identity
+from kilonova.virt import driver, identity, uptime
 from kilonova.virt.fake import faults as injected
 from kilonova.virt.fake.guests import Guest, Guests
 
@@ -214,9 +215,9 @@ class FakeDriver(driver.Driver):
 
     def uptime(self) -> str:
         with self._call("uptime"):
-            up = int(time.time() - self._began)
-            days, clock = up // 86400, f"{up % 86400 // 3600:02d}:{up % 3600 // 60:02d}"
-            return f" up {days} days, {clock},  0 users,  load average: 0.00, 0.00, 0.00"
+            now = time.time()
+            at = datetime.datetime.fromtimestamp(now)
+            return uptime.line(at, int(now - self._began), 0, (0.0, 0.0, 0.0))
 
     def change(self, uuid: str, change: driver.GuestChange) -> None:
         """For tests: the guest does something by itself, and the host reports it."""

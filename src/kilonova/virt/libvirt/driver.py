@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from oslo_log import log
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Power
-from kilonova.virt import configdrive, driver, identity
+from kilonova.virt import configdrive, driver, identity, uptime
 from kilonova.virt.libvirt import (
     builder,
     capabilities,
@@ -104,11 +103,7 @@ class LibvirtDriver(driver.Driver):
         return self._facts.traits()
 
     def uptime(self) -> str:
-        with open("/proc/uptime") as file:
-            seconds = int(float(file.read().split()[0]))
-        days, rest = divmod(seconds, 86400)
-        load = ", ".join(f"{each:.2f}" for each in os.getloadavg())
-        return f"up {days} days, {rest // 3600}:{rest % 3600 // 60:02d}, load average: {load}"
+        return uptime.of_this_host()
 
     def volume_connector(self, instance: objects.Instance) -> Mapping[str, Any]:
         return self._volumes.connector()

@@ -16,13 +16,16 @@ from urllib.parse import unquote_to_bytes
 import falcon
 import msgspec
 
+from kilonova.contract import reasons
 from kilonova.contract.cards import Route
+from kilonova.contract.context import RequestContext
 from kilonova.contract.fields import Invalid
 from kilonova.contract.microversions import Versions
 from kilonova.wire.http import faults, versions
 from kilonova.wire.http.call import Binding, Call, Reply
-from kilonova.wire.http.faults import Fault
+from kilonova.wire.http.faults import Fault, forbidden
 from kilonova.wire.http.policy import Policy
+from kilonova.wire.http.standard import SENTENCES
 
 LOG = logging.getLogger(__name__)
 _JSON: Final = "application/json"
@@ -48,8 +51,9 @@ class Mount:
 class Api:
     """Everything the application is made of.
 
-    ``unbuilt`` and ``removed`` are (method, path, action key or None) of the contract, the latter with the versions
-    that answer 410; others answer 404. ``errors`` maps an exception of a handler to the (code, message) that the
+    ``unbuilt`` and ``removed`` are (method, path, action key or None) of the contract: the former with the policies of
+    which a caller must pass one to hear 501, the latter with the versions that answer that it is gone (others answer
+    404) and the code that says so. ``errors`` maps an exception of a handler to the (code, message) that the
     client sees, or None for what it must not see.
     """
 
@@ -61,8 +65,8 @@ class Api:
     content_types: Sequence[str]
     project_id: str
     errors: Callable[[Exception], tuple[int, str] | None]
-    unbuilt: Iterable[tuple[str, str, str | None]] = ()
-    removed: Mapping[tuple[str, str, str | None], Versions] = field(default_factory=dict)
+    unbuilt: Mapping[tuple[str, str, str | None], Sequence[str]] = field(default_factory=dict)
+    removed: Mapping[tuple[str, str, str | None], tuple[Versions, int]] = field(default_factory=dict)
     request_id_headers: Sequence[str] = ("x-openstack-request-id",)
     max_body: int = 114688
     link_prefix: str | None = None
@@ -95,7 +99,7 @@ class _Stage:
         state.version = state.project_id = None
         match = self._path.match(req.path)
         if not match:
-            raise Fault(404, "The resource could not be found.")
+            raise Fault(404, SENTENCES[404])
         prefix, state.project_id, req.path = match.groups()
         state.prefix = prefix
         mount = self._mounts[prefix]
@@ -118,18 +122,18 @@ class _Endpoint:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._bound: dict[tuple[str, str | None], list[Binding]] = defaultdict(list)
-        self._unbuilt: set[tuple[str, str | None]] = set()
-        self._removed: dict[tuple[str, str | None], Versions] = {}
+        self._unbuilt: dict[tuple[str, str | None], Sequence[str]] = {}
+        self._removed: dict[tuple[str, str | None], tuple[Versions, int]] = {}
         self._actions = False
 
     def bind(self, binding: Binding) -> None:
         self._bound[binding.route.method, binding.route.action].append(binding)
 
-    def unbuilt(self, method: str, action: str | None) -> None:
-        self._unbuilt.add((method, action))
+    def unbuilt(self, method: str, action: str | None, rules: Sequence[str]) -> None:
+        self._unbuilt[method, action] = rules
 
-    def removed(self, method: str, action: str | None, versions: Versions) -> None:
-        self._removed[method, action] = versions
+    def removed(self, method: str, action: str | None, gone: tuple[Versions, int]) -> None:
+        self._removed[method, action] = gone
 
     def open(self) -> "_Endpoint":
         """Give Falcon a responder for each method that the path has."""
@@ -148,7 +152,7 @@ class _Endpoint:
                 f"The project id {state.project_id!r} in the URL is not that of the token, {context.project_id!r}.",
             )
         body = _body(req, api) if req.method in ("POST", "PUT", "PATCH") else None
-        binding = self._choose(req.method, self._action_of(req, body), state.version)
+        binding = self._choose(req.method, self._action_of(req, body), state.version, context)
         call = self._call(binding.route, req, body)
         # Falcon knows parameters by position, since one place has different names in different routes.
         names = _PARAMETER.findall(binding.route.path)
@@ -163,25 +167,29 @@ class _Endpoint:
             raise Fault(400, "Malformed request body")
         return next(iter(body))
 
-    def _choose(self, method: str, action: str | None, version: int) -> Binding:
+    def _choose(self, method: str, action: str | None, version: int, context: RequestContext) -> Binding:
         bindings = self._bound.get((method, action))
         if bindings is None:
-            raise self._refusal(method, action, version)
+            raise self._refusal(method, action, version, context)
         for binding in bindings:
             if version in binding.route.versions:
                 return binding
-        raise Fault(404, "The resource could not be found.")
+        raise Fault(404, SENTENCES[404])
 
-    def _refusal(self, method: str, action: str | None, version: int) -> Fault:
-        what = f"the action {action}" if action else "this request"
+    def _refusal(self, method: str, action: str | None, version: int, context: RequestContext) -> Fault:
         gone = self._removed.get((method, action))
-        if gone is not None and version in gone:
-            return Fault(410, f"The API was removed: {what} is no longer served.")
         if gone is not None:
-            return Fault(404, "The resource could not be found.")
-        if (method, action) in self._unbuilt:
-            return Fault(501, f"Not built yet: {what} is part of the API but not implemented by this service.")
-        return Fault(400, f"There is no such action: {action}")
+            versions, code = gone
+            code = code if version in versions else 404
+            return Fault(code, SENTENCES[code])
+        rules = self._unbuilt.get((method, action))
+        if rules is None:
+            return Fault(400, f"There is no such action: {action}")
+        # Who may not ask for it does not learn more of it than where it is built.
+        if rules and not any(self._api.policy.allows(rule, None, context) for rule in rules):
+            return forbidden(f"Policy doesn't allow {rules[0]} to be performed.")
+        what = f"the action {action}" if action else "this request"
+        return Fault(501, f"Not built yet: {what} is part of the API but not implemented by this service.")
 
     def _call(self, route: Route, req: falcon.Request, body: Any) -> Call[Any]:
         api, state = self._api, req.context
@@ -246,10 +254,17 @@ def _checked(route: Route, part: str, value: Any, version: int) -> Any:
     try:
         return compiled.validator(version).check(value)
     except Invalid as error:
-        where = "/".join(str(step) for step in error.path)
-        if part == "query":
-            raise Fault(400, f"Invalid query parameters. {where}: {error.reason}") from None
-        raise Fault(400, f"Invalid input for field/attribute {where}. Value: {error.value}. {error.reason}") from None
+        raise Fault(400, _refused(part, error)) from None
+
+
+def _refused(part: str, error: Invalid) -> str:
+    """The name of the member (of a parameter, that of the list of its values), its value and what is wrong with it."""
+    if not error.path:
+        return error.reason
+    value = reasons.said(error.value)
+    if part == "query":
+        return f"Invalid input for query parameters {error.path[0]}. Value: {value}. {error.reason}"
+    return f"Invalid input for field/attribute {error.path[-1]}. Value: {value}. {error.reason}"
 
 
 def _accepted(req: falcon.Request) -> str:
@@ -290,8 +305,7 @@ class _Errors:
         self._api = api
 
     def http(self, req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
-        message = {404: "The resource could not be found.", 405: "The method is not allowed for this resource."}
-        fault = Fault(error.status_code, message.get(error.status_code, error.title), dict(error.headers or {}))
+        fault = Fault(error.status_code, SENTENCES.get(error.status_code, error.title), dict(error.headers or {}))
         _fault_response(req, resp, fault, params)
 
     def any(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: Any) -> None:
@@ -321,10 +335,10 @@ def make(api: Api) -> falcon.App:
     endpoints: defaultdict[str, _Endpoint] = defaultdict(lambda: _Endpoint(api))
     for binding in api.bindings:
         endpoints[_template(binding.route.path)].bind(binding)
-    for method, path, action in api.unbuilt:
-        endpoints[_template(path)].unbuilt(method, action)
-    for (method, path, action), where in api.removed.items():
-        endpoints[_template(path)].removed(method, action, where)
+    for (method, path, action), rules in api.unbuilt.items():
+        endpoints[_template(path)].unbuilt(method, action, rules)
+    for (method, path, action), gone in api.removed.items():
+        endpoints[_template(path)].removed(method, action, gone)
     for template, endpoint in endpoints.items():
         app.add_route(template, endpoint.open())
     return app
