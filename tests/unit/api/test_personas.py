@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kilonova.clients.neutron.networking import Neutron
 from tests.unit.api import seeds
 from tests.unit.api.conftest import PROJECT
 
+from kilonova.clients.neutron.networking import Neutron
 from kilonova.contract.fields import Compiled
 from kilonova.contract.nouns import servers as contract
 
