@@ -69,6 +69,21 @@ def test_tables_that_lie_among_novas_move_with_their_rows(cell: Database, monkey
     work(cell, flow)
 
 
+def test_tables_of_a_newer_revision_join_those_in_the_room(cell: Database) -> None:
+    sync.sync_main(cell)
+    with cell.write() as tx:
+        for name in ("kn_turn", "kn_group_host", "kn_loop"):
+            room.drop(tx, [name])
+        tx.exec_driver_sql("UPDATE kn_alembic_version SET version_num = '7c1f0b6a2d01'")
+    flow = offered(cell)
+    sync.sync_main(cell)
+    assert not tables(cell) & set(sync.OWN.tables)
+    assert not sync.pending(cell, sync.MAIN)
+    with cell.engine.connect() as connection:
+        assert room.names(connection) > set(sync.OWN.tables)
+    work(cell, flow)
+
+
 def test_a_move_that_was_cut_off_goes_on(cell: Database) -> None:
     sync.sync_main(cell)
     flow = offered(cell)

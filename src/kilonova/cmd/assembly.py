@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -140,13 +140,13 @@ def conductor(parts: Parts, alone: bool = True) -> list[Service]:
     return [made, repair]
 
 
-def _recheck(parts: Parts) -> Callable[[Any, Any, int], None]:
+def _recheck(parts: Parts) -> Callable[[Any, Any, Sequence[str]], None]:
     """The API's quota check, for the conductor to make once more when parallel requests are on record."""
     from kilonova.api import quota
 
-    def recheck(ctxt: Any, spec: Any, count: int) -> None:
-        rooms = quota.server_headrooms(parts.cells, parts.conf, ctxt)
-        quota.servers_allowed(rooms, {"cores": spec.flavor.vcpus, "ram": spec.flavor.memory_mb}, 0, 0)
+    def recheck(ctxt: Any, spec: Any, uuids: Sequence[str]) -> None:
+        each = {"cores": spec.flavor.vcpus, "ram": spec.flavor.memory_mb}
+        quota.recheck_servers(parts.cells, parts.conf, ctxt, uuids, each)
 
     return recheck
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from kilonova.clients.bundle import Clients
     from kilonova.wire.rpc.clients import ComputeClient, SchedulerClient
 
-Recheck = Callable[[RequestContext, Any, int], None]
-"""Counts a project's use against its limits: (context, request spec, new servers). Raises TooManyInstances."""
+Recheck = Callable[[RequestContext, Any, Sequence[str]], None]
+"""Counts a project's use against its limits: (context, request spec, new servers). Raises TooManyInstances when these
+servers are over a limit with those accepted before them."""
 
 API_STORE = "api"
 OWN_STORE = "own"

@@ -30,6 +30,7 @@ OPTIONS: list[cfg.Opt] = [
     cfg.BoolOpt(
         "recheck_quota",
         default=True,
-        help="Count again after a resource was recorded and take it back when a parallel request went over the limit.",
+        help="Count again before servers are built, and take those back that are over a limit with all that were "
+        "accepted before them. Only Nova's API accepts such; ours counts and records in one turn.",
     ),
 ]

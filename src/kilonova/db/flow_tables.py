@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
 METADATA = sa.MetaData()
+"""All tables of our own add themselves to it; own_tables.py has them all."""
 
 _LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 _LONG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

@@ -1,4 +1,7 @@
-"""Whether our tables are there beside Nova's. A database that only Nova's commands have made lacks them."""
+"""All tables of our own, and whether they are there beside Nova's.
+
+A database that only Nova's commands have made lacks them; one that an older release of ours has made lacks some.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import sqlalchemy as sa
 
 from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
-from kilonova.db.flow_tables import KN_FLOW
+from kilonova.db.turn_tables import METADATA
+
+__all__ = ["METADATA", "OwnTablesMissingError", "require"]
 
 
 class OwnTablesMissingError(Exception):
@@ -25,8 +30,10 @@ def require(cells: Cells) -> None:
 
 def _require(database: Database, command: str) -> None:
     with database.read() as tx:
-        if not sa.inspect(tx).has_table(KN_FLOW.name):
-            raise OwnTablesMissingError(
-                f"{database.name} has no table {KN_FLOW.name}: run nova-manage {command} of this release; "
-                "it leaves Nova's tables as they are"
-            )
+        inspector = sa.inspect(tx)
+        missing = [name for name in METADATA.tables if not inspector.has_table(name)]
+    if missing:
+        raise OwnTablesMissingError(
+            f"{database.name} has no table {missing[0]}: run nova-manage {command} of this release; "
+            "it leaves Nova's tables as they are"
+        )

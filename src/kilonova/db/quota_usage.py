@@ -51,19 +51,23 @@ def _known(found: Mapping[str, int]) -> dict[str, int]:
     return {name: limit for name, limit in found.items() if name in RESOURCES or name in NETWORKS}
 
 
-def usage(cells: Cells, project_id: str, user_id: str | None = None) -> dict[str, dict[str, int]]:
+def usage(
+    cells: Cells, project_id: str, user_id: str | None = None, *, but: Sequence[str] = ()
+) -> dict[str, dict[str, int]]:
     """``instances``, ``cores`` and ``ram`` of a ``project``, and of a ``user`` in it if given: records and requests.
 
-    Cells that do not answer are left out: one lost cell must not stop the whole cloud from taking servers.
+    ``but``: servers that do not count. Cells that do not answer are left out: one lost cell must not stop the whole
+    cloud from taking servers.
     """
 
     # Requests first: a server on its way into its cell is in both for a moment, and counts there alone.
     with cells.api.read() as tx:
-        asked = _SIZES.of(tx, build_requests.build_request_unplaced(tx, project_id))
+        unplaced = set(build_requests.build_request_unplaced(tx, project_id)) - set(but)
+        asked = _SIZES.of(tx, sorted(unplaced))
 
     def count(cell: Cell) -> tuple[dict[str, dict[str, int]], set[str]]:
         with cell.database.read() as tx:
-            return instances.instance_usage(tx, project_id, user_id), instances.instances_among(tx, asked)
+            return instances.instance_usage(tx, project_id, user_id, but=but), instances.instances_among(tx, asked)
 
     counted, placed = [], set[str]()
     for uuid, answer in cells.scatter(count).items():

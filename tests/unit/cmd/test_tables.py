@@ -38,7 +38,7 @@ def run(conf: Path, *words: str) -> int:
 
 def test_shown_dropped_and_made_anew(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(conf, "show") == 0
-    assert "one: Nova's tables ab450ba04102, ours 7c1f0b6a2d01, among Nova's" in capsys.readouterr().out
+    assert "one: Nova's tables ab450ba04102, ours 2e9d4c81f5b7, among Nova's" in capsys.readouterr().out
     assert run(conf, "drop") == 0
     assert run(conf, "show") == 0
     assert "api: Nova's tables cdeec0c85668, ours none" in capsys.readouterr().out

@@ -315,7 +315,7 @@ def test_a_conductor_that_just_began_does_not_believe_that_hosts_are_down(stage:
 
 
 def test_requests_that_raced_past_the_quota_are_taken_back(stage: Stage) -> None:
-    def recheck(ctxt: object, spec: object, count: int) -> None:
+    def recheck(ctxt: object, spec: object, uuids: object) -> None:
         raise exceptions.TooManyInstances(overs="instances", req="1", used="10", allowed="10")
 
     stage.world.recheck = recheck

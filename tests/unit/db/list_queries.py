@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from tests.unit.db.big_tables import DAY, host, project, scanned, uuid, watched
+from tests.unit.db.big_tables import DAY, ROWS, host, project, scanned, uuid, watched
 
 import kilonova.db.api
 import kilonova.db.cell
@@ -183,6 +183,9 @@ API: dict[str, Query | list[Query]] = {
     ),
     "api.instance_mappings.instance_mapping_list": _q(
         lambda tx, much: instance_mappings.instance_mapping_list(tx, uuids(much))
+    ),
+    "api.instance_mappings.instance_mapping_later_uuids": _q(
+        lambda tx, much: instance_mappings.instance_mapping_later_uuids(tx, project(1), [uuid(ROWS - 2)])
     ),
     "api.instance_mappings.instance_mapping_list_by_project": _q(
         lambda tx, much: instance_mappings.instance_mapping_list_by_project(tx, project(1), queued_for_delete=False)

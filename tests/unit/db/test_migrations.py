@@ -130,12 +130,24 @@ def test_api_database_of_the_first_revision_comes_to_the_same_tables(api_db: Dat
 
 def test_database_stamped_by_nova_gets_our_tables_beside_it(cell_db: Database) -> None:
     with cell_db.write() as tx:
-        for table in ("kn_flow", "kn_flow_event", "kn_alembic_version"):
+        for table in sync.OWN.tables:
             tx.execute(sa.text(f"DROP TABLE {table}"))
     assert sync.pending(cell_db, sync.MAIN)
     sync.sync_main(cell_db)
     assert not sync.pending(cell_db, sync.MAIN)
     assert "kn_flow" in shape(cell_db)
+
+
+def test_own_tables_of_the_first_revision_come_to_the_same_tables(cell_db: Database) -> None:
+    whole = shape(cell_db)
+    with cell_db.write() as tx:
+        for table in ("kn_turn", "kn_group_host", "kn_loop"):
+            tx.execute(sa.text(f"DROP TABLE {table}"))
+        tx.execute(sa.text("UPDATE kn_alembic_version SET version_num = '7c1f0b6a2d01'"))
+    assert sync.pending(cell_db, sync.MAIN)
+    sync.sync_main(cell_db)
+    assert not sync.pending(cell_db, sync.MAIN)
+    assert shape(cell_db) == whole
 
 
 def test_second_run_changes_nothing(cell_db: Database) -> None:

@@ -9,6 +9,7 @@ from kilonova.api.paging import Page, page
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import keypairs as contract
+from kilonova.db import turns
 from kilonova.db.api import key_pairs
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError, MarkerNotFoundError
@@ -74,7 +75,7 @@ def create(call: Call[Services]) -> dict[str, Any]:
         "public_key": material.public_key,
     }
     try:
-        row = call.services.cells.api.run(_create, call, owner, values)
+        row = turns.run_in_turn(call.services.cells.api, turns.of_user(owner), _create, call, owner, values)
     except DuplicateError:
         raise conflict(exceptions.KeyPairExists(key_name=values["name"]).format_message()) from None
     except exceptions.KeypairLimitExceeded as error:
@@ -86,11 +87,8 @@ def create(call: Call[Services]) -> dict[str, Any]:
 
 
 def _create(tx: Tx, call: Call[Services], owner: str, values: dict[str, Any]) -> dict[str, Any]:
-    quota.check_key_pairs(tx, call.services.conf, call.context, owner, 1)
-    row = key_pairs.key_pair_create(tx, values)
-    if call.services.conf.quota.recheck_quota:
-        quota.check_key_pairs(tx, call.services.conf, call.context, owner, 0)
-    return row
+    quota.check_key_pairs(tx, call.services.conf, call.context, owner)
+    return key_pairs.key_pair_create(tx, values)
 
 
 def delete(call: Call[Services], id: str) -> None:

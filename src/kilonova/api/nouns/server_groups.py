@@ -8,7 +8,8 @@ from kilonova.api import quota
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import server_groups as contract
-from kilonova.db.api import instance_groups, instance_mappings, quotas
+from kilonova.db import turns
+from kilonova.db.api import instance_groups, instance_mappings
 from kilonova.db.engine import Tx
 from kilonova.wire.http.call import Binding, Call
 from kilonova.wire.http.faults import bad_request, forbidden
@@ -57,29 +58,17 @@ def create(call: Call[Services]) -> dict[str, Any]:
     if rules and policy != "anti-affinity":
         raise bad_request("Only anti-affinity policy supports rules.")
     values = {"name": given["name"], "project_id": call.context.project_id, "user_id": call.context.user_id}
+    scope = turns.of_project(call.context.project_id or "")
     try:
-        row = call.services.cells.api.run(_create, call, values, policy, rules)
+        row = turns.run_in_turn(call.services.cells.api, scope, _create, call, values, policy, rules)
     except exceptions.ServerGroupLimitExceeded:
         raise forbidden("Quota exceeded, too many server groups.") from None
     return {"server_group": _view(row, set())}
 
 
 def _create(tx: Tx, call: Call[Services], values: dict[str, Any], policy: str, rules: dict[str, int]) -> dict[str, Any]:
-    _check_quota(tx, call, 1)
-    row = instance_groups.instance_group_create(tx, values, policy, rules)
-    if call.services.conf.quota.recheck_quota:
-        _check_quota(tx, call, 0)
-    return row
-
-
-def _check_quota(tx: Tx, call: Call[Services], delta: int) -> None:
-    """Raises ServerGroupLimitExceeded when ``delta`` more groups are too many for the project or the user in it."""
-    project_id, user_id = call.context.project_id or "", call.context.user_id or ""
-    of_project = quota.limits(tx, call.services.conf, project_id)["server_groups"]
-    of_user = quotas.quota_get_for_user(tx, project_id, user_id).get("server_groups", quota.UNLIMITED)
-    counted = instance_groups.instance_group_count(tx, project_id, user_id)
-    if quota.exceeds(of_project, counted["project"] + delta) or quota.exceeds(of_user, counted["user"] + delta):
-        raise exceptions.ServerGroupLimitExceeded()
+    quota.check_server_groups(tx, call.services.conf, call.context)
+    return instance_groups.instance_group_create(tx, values, policy, rules)
 
 
 def delete(call: Call[Services], id: str) -> None:

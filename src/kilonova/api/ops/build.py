@@ -29,6 +29,7 @@ from kilonova.db.engine import Tx
 from kilonova.db.objects import build_request as build_request_rows
 from kilonova.db.objects import request_spec as request_spec_rows
 from kilonova.db.outcomes import DuplicateError
+from kilonova.db.turns import Taken
 from kilonova.flow.offers import build_offer
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault, bad_request, conflict, forbidden
@@ -137,25 +138,33 @@ def _accept(call: Call[Services], wish: Wish, again: Repeatable | None) -> Reply
     services = call.services
     _check_small_quotas(call, wish)
     found = resolve.everything(call, wish)
-    count = resolve.servers_by_ports(call, found, wish.min_count, wish.max_count)
-    count = _servers_by_quota(call, found, wish.min_count, count)
+    most = resolve.servers_by_ports(call, found, wish.min_count, wish.max_count)
+    uuids = [str(uuid.uuid4()) for _ in range(most)]
+    counted, count = _servers_by_quota(call, found, wish.min_count, most)
     _check_group_quota(call, found, count)
     password = wish.admin_password
     if password is None:
         password = names.password(services.conf.password_length)
     reservation_id = names.reservation_id()
-    uuids = [str(uuid.uuid4()) for _ in range(count)]
     reserved = _reserve(call, found, uuids[0])
     try:
-        servers = [
-            record.server(call.context, wish, found, uuid=one, index=index, count=count, reservation_id=reservation_id)
-            for index, one in enumerate(uuids)
-        ]
-        _check_names(call, servers)
-        arguments = _arguments(wish, found, servers, password)
-        reply = _reply(call, wish, servers[0], password)
-        repeated = {} if again is None else {"flow_id": again.flow_id, "answer": again.kept(reply)}
-        services.cells.api.run(_record, call, found, servers, arguments, repeated)
+        while True:
+            servers = [
+                record.server(
+                    call.context, wish, found, uuid=one, index=index, count=count, reservation_id=reservation_id
+                )
+                for index, one in enumerate(uuids[:count])
+            ]
+            _check_names(call, servers)
+            arguments = _arguments(wish, found, servers, password)
+            reply = _reply(call, wish, servers[0], password)
+            repeated = {} if again is None else {"flow_id": again.flow_id, "answer": again.kept(reply)}
+            try:
+                services.cells.api.run(_record, call, found, servers, arguments, repeated, counted)
+                break
+            except quota.OvertakenError:
+                # Each time others were accepted, so this comes to an end: there is room, or there is none.
+                counted, count = _servers_by_quota(call, found, wish.min_count, most)
     except BaseException:
         _give_back(call, reserved)
         raise
@@ -184,9 +193,11 @@ def _record(
     servers: Sequence[Server],
     arguments: dict[str, Any],
     repeated: dict[str, Any],
+    counted: quota.Counted,
 ) -> None:
-    """All records and the offer, or nothing."""
+    """All records and the offer, or nothing. Raises OvertakenError."""
     conf = call.services.conf
+    quota.take_servers(tx, call.context, counted, _size(found, len(servers)))
     request_specs.request_spec_create_many(
         tx,
         [{"instance_uuid": server.uuid, "spec": request_spec_rows.text(server.request_spec)} for server in servers],
@@ -210,13 +221,13 @@ def _record(
     flows.offer(tx, offer)
 
 
+def _size(found: Resolved, count: int) -> Taken:
+    return Taken(count, count * found.flavor.vcpus, count * found.flavor.memory_mb)
+
+
 def _join_group(tx: Tx, call: Call[Services], group: objects.InstanceGroup, uuids: list[str]) -> None:
     instance_groups.instance_group_members_add(tx, group.id, uuids)
-    if call.services.conf.quota.recheck_quota:
-        row = instance_groups.instance_group_get(tx, group.uuid)
-        limit = quota.limits(tx, call.services.conf, call.context.project_id or "")["server_group_members"]
-        if row is not None and quota.exceeds(limit, len(row["members"])):
-            raise exceptions.OverQuota("Quota exceeded, too many servers in group")
+    quota.check_group_members(tx, call.services.conf, call.context, group.id, 0)
 
 
 def _cast(call: Call[Services], servers: Sequence[Server], arguments: dict[str, Any]) -> None:
@@ -253,20 +264,17 @@ def _check_small_quotas(call: Call[Services], wish: Wish) -> None:
             raise exceptions.OnsetFileContentLimitExceeded(allowed=limits["injected_file_content_bytes"])
 
 
-def _servers_by_quota(call: Call[Services], found: Resolved, low: int, high: int) -> int:
-    rooms = quota.server_headrooms(call.services.cells, call.services.conf, call.context)
+def _servers_by_quota(call: Call[Services], found: Resolved, low: int, high: int) -> tuple[quota.Counted, int]:
+    counted = quota.count_servers(call.services.cells, call.services.conf, call.context)
     each = {"cores": found.flavor.vcpus, "ram": found.flavor.memory_mb}
-    return quota.servers_allowed(rooms, each, low, high)
+    return counted, quota.servers_allowed(counted.rooms, each, low, high)
 
 
 def _check_group_quota(call: Call[Services], found: Resolved, count: int) -> None:
-    if found.group is None:
-        return
-    limit = quota.limit_of(
-        call.services.cells, call.services.conf, call.context.project_id or "", "server_group_members"
-    )
-    if quota.exceeds(limit, len(found.group.members) + count):
-        raise exceptions.OverQuota("Quota exceeded, too many servers in group")
+    """Before anything is asked of other services; in its turn it is looked at once more."""
+    if found.group is not None:
+        with call.services.cells.api.read() as tx:
+            quota.check_group_members(tx, call.services.conf, call.context, found.group.id, count)
 
 
 def _check_names(call: Call[Services], servers: Sequence[Server]) -> None:

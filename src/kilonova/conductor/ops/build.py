@@ -87,7 +87,7 @@ def _release(run: Run, uuids: Iterable[str]) -> None:
 
 def fan_out(run: Run) -> None:
     """From here each server goes its own way. Requests that raced past the API's quota check are caught here."""
-    quota.recheck(run.world, context(run), unpack(run.frame["request_specs"][0]), len(run.frame["servers"]))
+    quota.recheck(run.world, context(run), unpack(run.frame["request_specs"][0]), run.frame["servers"])
     specs = {spec["nova_object.data"]["instance_uuid"]: spec for spec in run.frame["request_specs"]}
     shared = {
         name: run.frame[name] for name in ("context", "image", "requested_networks", "block_device_mapping", "tags")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from kilonova.base import ids
 from kilonova.db import query
-from kilonova.db.api.tables import INSTANCE_GROUP_MEMBER, INSTANCE_GROUP_POLICY, INSTANCE_GROUPS
+from kilonova.db.api.tables import INSTANCE_GROUP_MEMBER, INSTANCE_GROUP_POLICY, INSTANCE_GROUPS, INSTANCE_MAPPINGS
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
@@ -95,6 +95,17 @@ def instance_group_members_remove(tx: Tx, instance_uuids: Iterable[str]) -> int:
     """Take instances out of whatever group they are in; return how many were in one."""
     where = _MEMBER.instance_uuid.in_(list(instance_uuids))
     return tx.execute(INSTANCE_GROUP_MEMBER.delete().where(where)).rowcount
+
+
+def instance_group_member_count(tx: Tx, id: int, user_id: str) -> int:
+    """How many servers of the user count as members: those that are not being deleted."""
+    mapping = INSTANCE_MAPPINGS.c
+    statement = (
+        sa.select(sa.func.count())
+        .join_from(INSTANCE_GROUP_MEMBER, INSTANCE_MAPPINGS, _MEMBER.instance_uuid == mapping.instance_uuid)
+        .where(_MEMBER.group_id == id, mapping.user_id == user_id, mapping.queued_for_delete.is_not(sa.true()))
+    )
+    return int(tx.execute(statement).scalar_one())
 
 
 def instance_group_count(tx: Tx, project_id: str, user_id: str | None = None) -> dict[str, int]:

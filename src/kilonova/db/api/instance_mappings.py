@@ -45,6 +45,14 @@ def instance_mapping_list_by_project(
     return query.rows(tx, statement)
 
 
+def instance_mapping_later_uuids(tx: Tx, project_id: str, instance_uuids: Iterable[str]) -> list[str]:
+    """The instances of a project that were accepted after all of these; all of it where none of these is known."""
+    newest = sa.select(sa.func.max(_C.id)).where(_C.instance_uuid.in_(list(instance_uuids)))
+    after = tx.execute(newest).scalar() or 0
+    statement = sa.select(_C.instance_uuid).where(_C.id > after, _C.project_id == project_id)
+    return list(tx.execute(statement).scalars())
+
+
 def instance_mapping_list_by_cell(tx: Tx, cell_id: int | None, *, limit: int | None = None) -> list[Row]:
     """The mappings to a cell (None: those that are in no cell yet)."""
     where = _C.cell_id.is_(None) if cell_id is None else _C.cell_id == cell_id

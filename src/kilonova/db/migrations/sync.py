@@ -74,7 +74,7 @@ class Lineage:
 
 API = Lineage("api", "alembic_version", "kilonova.db.api.tables.whole")
 MAIN = Lineage("main", "alembic_version", "kilonova.db.cell.tables.whole")
-OWN = Lineage("own", "kn_alembic_version", "kilonova.db.flow_tables")
+OWN = Lineage("own", "kn_alembic_version", "kilonova.db.own_tables")
 
 
 def sync_api(database: Database, version: str | None = None) -> None:
