@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cheroot import wsgi
 from tests import fakes
 
 from kilonova.clients.http import Reply, Request, ServiceUnavailable
 from kilonova.contract.context import RequestContext
+from kilonova.wire.http.server import serve
 
 SERVICES = ("placement", "neutron", "glance", "cinder")
 
@@ -22,17 +21,14 @@ class HttpFakes:
 
     def __init__(self) -> None:
         self.cloud = fakes.Cloud()
-        self._server = wsgi.Server(("127.0.0.1", 0), self._answer, numthreads=8)
-        self._server.prepare()
-        self._thread = threading.Thread(target=self._server.serve, daemon=True)
-        self._thread.start()
+        self._server = serve(self._answer, "127.0.0.1", 0, threads=8)
+        self._server.start()
 
     def url(self, service: str) -> str:
-        return f"http://127.0.0.1:{self._server.bind_addr[1]}/{service}"
+        return f"http://127.0.0.1:{self._server.port}/{service}"
 
     def stop(self) -> None:
-        self._server.stop()
-        self._thread.join(10)
+        self._server.stop(10)
 
     def _answer(self, environ: Mapping[str, Any], start_response: Any) -> Iterable[bytes]:
         _, service, path = environ["PATH_INFO"].split("/", 2)

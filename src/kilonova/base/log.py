@@ -31,6 +31,8 @@ _QUIET = (
     "oslo_policy=INFO",
     "dogpile=INFO",
     "stevedore=WARN",
+    # A line for each request that waits for a thread.
+    "waitress.queue=ERROR",
 )
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")

@@ -103,14 +103,26 @@ def api_server(parts: Parts) -> Service:
     from kilonova.wire.http.server import serve
 
     conf = parts.conf
-    return serve(api(parts), conf.osapi_compute_listen, conf.osapi_compute_listen_port, conf.kilonova.api_threads)
+    return serve(
+        api(parts),
+        conf.osapi_compute_listen,
+        conf.osapi_compute_listen_port,
+        conf.kilonova.api_threads,
+        body=conf.oslo_middleware.max_request_body_size,
+    )
 
 
 def metadata_server(parts: Parts) -> Service:
-    from kilonova.wire.http.server import serve
+    from kilonova.wire.http.server import plain, serve
 
     conf = parts.conf
-    return serve(metadata(parts), conf.metadata_listen, conf.metadata_listen_port, conf.kilonova.metadata_threads)
+    return serve(
+        metadata(parts),
+        conf.metadata_listen,
+        conf.metadata_listen_port,
+        conf.kilonova.metadata_threads,
+        refusal=plain,
+    )
 
 
 def scheduler(parts: Parts) -> Service:

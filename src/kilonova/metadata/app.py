@@ -20,6 +20,8 @@ from kilonova.db.cells import Cells
 from kilonova.metadata import documents, ec2
 from kilonova.metadata.documents import Document, Documents, NotThere
 from kilonova.metadata.servers import PASSWORD_LIMIT, PasswordIsSet, Servers
+from kilonova.wire.http import bodies
+from kilonova.wire.http.faults import Fault
 
 LOG = log.getLogger(__name__)
 
@@ -116,11 +118,12 @@ class Metadata:
             raise falcon.HTTPBadRequest(description="GET and POST only are supported.")
         if found.data.password:
             raise falcon.HTTPConflict
-        if (req.content_length or 0) > PASSWORD_LIMIT:
-            raise falcon.HTTPBadRequest(description="Request is too large.")
-        body = req.bounded_stream.read(PASSWORD_LIMIT + 1)
-        if len(body) > PASSWORD_LIMIT:
-            raise falcon.HTTPBadRequest(description="Request is too large.")
+        try:
+            body = bodies.read(req, PASSWORD_LIMIT)
+        except Fault as failure:
+            too_large = failure.code == 413
+            kind = falcon.HTTPBadRequest if too_large else falcon.HTTPLengthRequired
+            raise kind(description="Request is too large." if too_large else failure.message) from failure
         try:
             self._servers.keep_password(found.data.uuid, body.decode())
         except PasswordIsSet as failure:

@@ -1,5 +1,6 @@
 """The HTTP machinery with a small API of its own."""
 
+import io
 import logging
 import re
 from typing import Any
@@ -389,3 +390,19 @@ def test_standard_sentences(client: Any) -> None:
     assert bad.status_code == 400
     assert bad.json["badRequest"]["message"].startswith("The server could not comply with the request since\r\n")
     assert client.simulate_get("/v2.1/nowhere").json["itemNotFound"]["message"] == "The resource could not be found."
+
+
+@pytest.mark.parametrize(("undone", "status"), [(True, 201), (False, 411)])
+def test_a_body_in_chunks_is_read_where_the_server_says_where_it_ends(client: Any, undone: bool, status: int) -> None:
+    raw = msgspec.json.encode({"thing": {"name": "x"}})
+    environ = {"wsgi.input": io.BytesIO(raw), "wsgi.input_terminated": undone, "HTTP_TRANSFER_ENCODING": "chunked"}
+    answer = client.simulate_post("/v2.1/things", headers={"Content-Type": "application/json"}, extras=environ)
+    assert answer.status_code == status
+    assert not undone or answer.json["got"]["thing"] == {"name": "x"}
+
+
+def test_chunks_are_bounded_too(client: Any) -> None:
+    environ = {"wsgi.input": io.BytesIO(b"a" * 2000), "wsgi.input_terminated": True}
+    environ["HTTP_TRANSFER_ENCODING"] = "chunked"
+    answer = client.simulate_post("/v2.1/things", headers={"Content-Type": "application/json"}, extras=environ)
+    assert answer.status_code == 413

@@ -21,7 +21,7 @@ from kilonova.contract.cards import Route
 from kilonova.contract.context import RequestContext
 from kilonova.contract.fields import Invalid
 from kilonova.contract.microversions import Versions
-from kilonova.wire.http import faults, versions
+from kilonova.wire.http import bodies, faults, versions
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault, forbidden
 from kilonova.wire.http.policy import Policy
@@ -211,15 +211,8 @@ class _Endpoint:
 
 def _body(req: falcon.Request, api: Api) -> Any:
     """The JSON of a request, None when there is none. Raises `Fault` 400, 413, 415."""
-    length = req.content_length
-    if length is None and not req.get_header("Transfer-Encoding"):
-        return None
-    if (length or 0) > api.max_body:
-        raise Fault(413, f"Request is too large: more than {api.max_body} bytes.")
     kind = (req.content_type or _JSON).partition(";")[0].strip().lower()
-    raw = req.bounded_stream.read(api.max_body + 1)
-    if len(raw) > api.max_body:
-        raise Fault(413, f"Request is too large: more than {api.max_body} bytes.")
+    raw = bodies.read(req, api.max_body)
     if not raw:
         return None
     if kind not in api.content_types:
