@@ -8,39 +8,65 @@ from __future__ import annotations
 
 import json as jsonlib
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol, TypeAlias
 
 import msgspec
 
 from kilonova.base import retry
+from kilonova.clients import passing, patience
+from kilonova.clients.passing import Meaning
 from kilonova.contract.context import RequestContext
 
 LOG = logging.getLogger(__name__)
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-UNAVAILABLE = frozenset({502, 503, 504})
-"""Answers of a service or proxy that is busy or starting."""
+USERS_OWN = frozenset({"cinder", "glance", "neutron"})
+"""Services whose refusals speak of what users asked for; the others' speak of what we asked for."""
 
-PASSING = UNAVAILABLE | {500}
-"""Answers that may be another when asked again: services answer 500 when their database lost a race, too."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_LONGEST_WORDS = 400
 
 Params: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
 class ServiceError(Exception):
-    """Another service did not do what was asked.
+    """Another service did not do what was asked; `meaning` says what that is worth (passing.py).
 
     `status` is None when no answer came. `kind` is the service's own name of the
     error (Neutron's type, Placement's code) where it has one.
     """
 
-    def __init__(self, service: str, message: str, status: int | None = None, kind: str | None = None) -> None:
+    def __init__(
+        self,
+        service: str,
+        message: str,
+        status: int | None = None,
+        kind: str | None = None,
+        *,
+        meaning: Meaning | None = None,
+    ) -> None:
         super().__init__(f"{service}: {message}" if status is None else f"{service}: {message} (HTTP {status})")
         self.service = service
         self.status = status
         self.kind = kind
         self.detail = message
+        silent = Meaning.FINAL if meaning is None else meaning
+        self.meaning = silent if status is None else passing.of_answer(status)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the service is only away, or too busy, for now."""
+        return self.meaning.passes
+
+    @property
+    def words(self) -> str | None:
+        """The service's own words, if it refused for good what a user asked for, and said why."""
+        refused = self.status is not None and 400 <= self.status < 500 and not self.passes
+        if not refused or self.status in _ABOUT_US or self.service not in USERS_OWN:
+            return None
+        return _CONTROL.sub(" ", self.detail)[:_LONGEST_WORDS] or None
 
     @property
     def ordinary(self) -> bool:
@@ -49,20 +75,34 @@ class ServiceError(Exception):
 
     @property
     def for_users(self) -> str:
-        """What everybody may read: the service's own words may tell of hosts and addresses."""
+        """What everybody may read: of a service that is broken the words may tell of hosts and addresses."""
+        if self.words is not None:
+            return f"The service {self.service} refused: {self.words}"
         what = "does not answer" if self.status is None else f"answered with HTTP {self.status}"
         return f"The service {self.service} {what}."
+
+
+_ABOUT_US = frozenset({401, 404, 405, 406, 407})
+"""Refusals for which we are to blame (our credentials, our address of the service), unless the call knows better."""
 
 
 class ServiceUnavailable(ServiceError):
     """No answer, or one that says try later; `sent` is False when the request certainly did not arrive."""
 
     def __init__(self, service: str, message: str, status: int | None = None, *, sent: bool = True) -> None:
-        super().__init__(service, message, status)
-        self.sent = sent
+        why = passing.LOST if sent else passing.REFUSED
+        super().__init__(service, message, status, meaning=passing.SILENCE[why])
+
+    @property
+    def sent(self) -> bool:
+        return self.meaning is not Meaning.UNDONE
 
 
-class CredentialsMissing(ServiceError):
+class Unequipped(ServiceError):
+    """The request could not be made: the service has no endpoint in the catalog, or we have no right to a token."""
+
+
+class CredentialsMissing(Unequipped):
     """Neither a user's token nor credentials in the configuration are there for this call."""
 
 
@@ -112,8 +152,8 @@ class Transport(Protocol):
 class Http:
     """A service's requests, repeated with jittered backoff where repeating is harmless.
 
-    GET, HEAD, PUT and DELETE are repeated after a failed connection or a 500, 502,
-    503 or 504; others only when the request certainly did not arrive.
+    GET, HEAD, PUT and DELETE are repeated after whatever may be another time (passing.py), others only when the
+    request certainly was not carried out. Where the work is patient (patience.py), what passes is waited for.
     """
 
     def __init__(self, service: str, transport: Transport, retries: int = 3) -> None:
@@ -122,21 +162,28 @@ class Http:
         self._backoff = retry.Backoff(attempts=retries + 1, base=0.2, cap=5.0)
 
     def call(self, ctxt: RequestContext, method: str, path: str, **more: Any) -> Reply:
-        """The answer, whatever its status below 500; keywords are those of `Request`.
+        """The answer, if it is final and below 500; keywords are those of `Request`.
 
         Raises ServiceUnavailable when attempts are used up, ServiceError for any other 5xx.
         """
         request = Request(method, path, ctxt, **more)
+        return patience.outlast(
+            lambda: self._repeated(request),
+            lambda exc: isinstance(exc, ServiceError) and exc.passes and may_repeat(request, exc),
+            f"{method} {path} of {self.service}",
+        )
+
+    def _repeated(self, request: Request) -> Reply:
         return retry.call(
             lambda: self._once(request),
             on=lambda exc: isinstance(exc, ServiceError) and may_repeat(request, exc),
             backoff=self._backoff,
-            before_retry=lambda exc, n: LOG.info("%s %s: attempt %d failed: %s", method, path, n, exc),
+            before_retry=lambda exc, n: LOG.info("%s %s: attempt %d failed: %s", request.method, request.path, n, exc),
         )
 
     def _once(self, request: Request) -> Reply:
         reply = self.transport.send(request)
-        if reply.status in UNAVAILABLE:
+        if passing.of_answer(reply.status).passes:
             raise ServiceUnavailable(self.service, explain(reply)[1], reply.status)
         if reply.status >= 500:
             raise self.error(reply)
@@ -151,9 +198,7 @@ class Http:
 def may_repeat(request: Request, exc: ServiceError) -> bool:
     if request.upload is not None:
         return False
-    unsent = isinstance(exc, ServiceUnavailable) and not exc.sent
-    passing = exc.status in PASSING or (exc.status is None and isinstance(exc, ServiceUnavailable))
-    return unsent or (passing and request.method in IDEMPOTENT)
+    return exc.meaning is Meaning.UNDONE or (exc.meaning is not Meaning.FINAL and request.method in IDEMPOTENT)
 
 
 def explain(reply: Reply) -> tuple[str | None, str]:

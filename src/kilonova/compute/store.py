@@ -18,7 +18,7 @@ from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.wire.rpc.clients import BaseClient, ConductorClient
-from kilonova.wire.rpc.errors import RPC_LOST
+from kilonova.wire.rpc.errors import RPC_LOST, DBConnectionError
 
 INSTANCE_ATTRS = ("metadata", "system_metadata", "info_cache", "flavor", "numa_topology", "pci_requests", "resources")
 """What an operation on a guest reads of its instance."""
@@ -177,7 +177,9 @@ class Store(abc.ABC):
 
 
 class RpcStore(Store):
-    """Over the bus, to any conductor of the host's cell. One that does not answer is asked again for a while."""
+    """Over the bus, to any conductor of the host's cell. One that does not answer, or whose database is away, is asked
+    again for a while.
+    """
 
     def __init__(self, bus: Any, patience: float = 120.0) -> None:
         """`patience`: seconds after which a call that nobody answers fails, besides its own timeout."""
@@ -218,7 +220,7 @@ class RpcStore(Store):
         while True:
             try:
                 return ask()
-            except RPC_LOST:
+            except (*RPC_LOST, DBConnectionError):
                 if clock.monotonic() > give_up:
                     raise
                 lost = True

@@ -16,6 +16,7 @@ from kilonova.base.periodic import Periodic
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
+from kilonova.conductor.outages import passes
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.conductor.ops import build, delete
 from kilonova.conductor.peers import LOOK_EVERY
@@ -70,7 +71,8 @@ class Service:
         )
         seal = Seal.from_conf(conf)
         worker = f"{host}:{os.getpid()}:{ids.new_uuid()[:8]}"
-        engine = Engine(FLOWS if cells.has_api else CELL_FLOWS, self.world, seal, worker, describe_failure=describe)
+        flows = FLOWS if cells.has_api else CELL_FLOWS
+        engine = Engine(flows, self.world, seal, worker, describe_failure=describe, passes=passes)
         self.dispatcher = Dispatcher(
             engine,
             self.world.stores,

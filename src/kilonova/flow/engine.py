@@ -19,8 +19,13 @@ LOG = logging.getLogger(__name__)
 
 _REST_KEY = "resting_since"
 _SEALED_KEY = "sealed_since"
+_AWAY_KEY = "away_since"
 SEALED_PATIENCE = 120.0
 """Seconds for which a flow waits for a conductor that can open its secrets."""
+
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.5, 15.0
+"""Seconds between two tries while something else is away: half of the time that it has been away, within these bounds."""
 
 
 class StoreFailed(Exception):
@@ -38,6 +43,8 @@ class _StageFailed(Exception):
 class Engine:
     """Knows the flows by their operation and what they work with (`world`). Holds no state of any run.
 
+    `passes` says which failures only tell that something else is away for now: those are waited for until the flow's
+    deadline, count as no try, and leave no undo stuck.
     `between` is called after each write, before the next stage starts; the test kit kills the worker there.
     """
 
@@ -49,6 +56,7 @@ class Engine:
         worker: str,
         *,
         describe_failure: Describe = describe,
+        passes: Callable[[BaseException], bool] = lambda _: False,
         stopping: threading.Event | None = None,
         between: Callable[[Run], None] | None = None,
         rng: Callable[[], float] = random.random,
@@ -59,6 +67,7 @@ class Engine:
         self.worker = worker
         self.stopping = stopping or threading.Event()
         self._describe = describe_failure
+        self._passes = passes
         self._between = between
         self._rng = rng
 
@@ -160,18 +169,33 @@ class Engine:
 
     def _rest(self, flow: Flow, stage: Rest, run: Run, began: float) -> bool:
         since = run.frame.setdefault(_REST_KEY, {}).setdefault(stage.name, time.time())
-        if stage.until(run):
+        try:
+            ready = stage.until(run)
+        except (Finish, LeaseLost):
+            raise
+        except Exception as exc:
+            # A look that fails for ever must not keep the rest from ending.
+            self._check_limit(flow, stage, since, exc)
+            raise
+        if ready:
             run.frame.pop(_REST_KEY)
             return self._advance(flow, stage, run, began)
-        if stage.limit is not None and time.time() - since > stage.limit:
-            raise DeadlineExceeded(f"{flow.op} rested at {stage.name} for more than {stage.limit:.0f} s")
+        self._check_limit(flow, stage, since)
+        run.frame.pop(_AWAY_KEY, None)
         event = None if run.row.state is State.RESTING else run.event(EventKind.RESTED)
         every = stage.every(run) if callable(stage.every) else stage.every
         return self._nap(run, State.RESTING, every * (0.75 + 0.5 * self._rng()), 0, event)
 
+    @staticmethod
+    def _check_limit(flow: Flow, stage: Rest, since: float, cause: Exception | None = None) -> None:
+        if stage.limit is not None and time.time() - since > stage.limit:
+            text = f"{flow.op} rested at {stage.name} for more than {stage.limit:.0f} s"
+            raise DeadlineExceeded(text) from cause
+
     def _advance(
         self, flow: Flow, stage: Stage, run: Run, began: float, within: Callable[[Any], None] | None = None
     ) -> bool:
+        run.frame.pop(_AWAY_KEY, None)
         place = flow.index(stage.name) + 1
         done = run.event(EventKind.SUCCEEDED, None, clock.monotonic() - began)
         if place == len(flow.stages):
@@ -185,18 +209,31 @@ class Engine:
     # Failure.
 
     def _failed(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
+        if self._passes(exc):
+            return self._outlast(stage, run, exc, clock.monotonic() - began)
         failures = run.row.tries + 1
-        if stage.retry.covers(exc) and failures < stage.retry.attempts:
+        if not isinstance(exc, DeadlineExceeded) and stage.retry.covers(exc) and failures < stage.retry.attempts:
             LOG.warning("flow %s %s: %s failed (try %d): %s", run.row.op, run.subject_id, stage.name, failures, exc)
             event = run.event(EventKind.RETRIED, repr(exc), clock.monotonic() - began)
             return self._nap(run, run.row.state, stage.retry.wait(failures, self._rng), failures, event)
         trace = log.trace(exc)
         LOG.warning("flow %s %s: %s failed, unwinding: %s", run.row.op, run.subject_id, stage.name, exc, exc_info=trace)
         run.frame.pop(_REST_KEY, None)
+        run.frame.pop(_AWAY_KEY, None)
         run.frame["failure"] = self._describe(exc)
         event = run.event(EventKind.FAILED, repr(exc), clock.monotonic() - began)
         self._write(run, State.UNWINDING, stage.name, event, reason=str(exc))
         return True
+
+    def _outlast(self, stage: Stage, run: Run, exc: BaseException, duration: float) -> bool:
+        """Try again later, whatever the stage's retry says; the flow's deadline, if it has one, ends that."""
+        first = _AWAY_KEY not in run.frame
+        away = time.time() - run.frame.setdefault(_AWAY_KEY, time.time())
+        level = logging.WARNING if first else logging.INFO
+        LOG.log(level, "flow %s %s: %s waits: %s", run.row.op, run.subject_id, stage.name, exc)
+        event = run.event(EventKind.RETRIED, repr(exc), duration) if first else None
+        wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, away / 2)) * (0.75 + 0.5 * self._rng())
+        return self._nap(run, run.row.state, wait, run.row.tries, event)
 
     def _undo(self, flow: Flow, stage: Stage, run: Run, began: float) -> bool:
         try:
@@ -207,7 +244,10 @@ class Engine:
         except Again as exc:
             return self._nap(run, State.UNWINDING, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
         except Exception as exc:  # noqa: BLE001 - an undo is retried whatever it raised, then the flow is stuck
+            if self._passes(exc):
+                return self._outlast(stage, run, exc, clock.monotonic() - began)
             return self._undo_failed(stage.undo_retry, stage, run, exc)
+        run.frame.pop(_AWAY_KEY, None)
         place = flow.index(stage.name)
         undone = run.event(EventKind.UNDONE, None, clock.monotonic() - began)
         if place == 0:

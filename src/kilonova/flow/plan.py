@@ -50,7 +50,7 @@ class Again(Exception):
 
 
 class DeadlineExceeded(Exception):
-    """The flow, or a rest of it, did not come to its end in time."""
+    """The flow, or a rest of it, did not come to its end in time. No `Retry` covers it."""
 
 
 class Retry(msgspec.Struct, frozen=True):

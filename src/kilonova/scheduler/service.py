@@ -14,6 +14,7 @@ from kilonova.clients.bundle import Clients
 from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
+from kilonova.db import away
 from kilonova.db.cell import host_changes
 from kilonova.db.cells import Cell, CellDown, Cells
 from kilonova.db.heartbeat import Heartbeat
@@ -25,6 +26,7 @@ from kilonova.scheduler.snapshot.host import Aggregate
 from kilonova.scheduler.snapshot.source import DatabaseSource
 from kilonova.scheduler.weighers.preferences import ImagePropertiesWeigher
 from kilonova.wire.rpc.bus import Bus
+from kilonova.wire.rpc.errors import DBConnectionError
 
 LOG = logging.getLogger(__name__)
 
@@ -56,9 +58,12 @@ class Handlers:
             raise exceptions.InvalidInput(reason="callers must send a RequestSpec object (interface 4.3 or newer)")
         alternates = return_alternates and return_objects
         try:
-            found = self._chooser.select(ctxt, spec_obj, instance_uuids, alternates=alternates)
+            with away.told(DBConnectionError):
+                found = self._chooser.select(ctxt, spec_obj, instance_uuids, alternates=alternates)
         except ServiceError as error:
-            raise exceptions.NoValidHost(reason=error.for_users) from error
+            # Whoever does not know `away` takes it for an ordinary refusal, as conductors of Nova's do.
+            passes = {"away": error.service} if error.passes else {}
+            raise exceptions.NoValidHost(reason=error.for_users, **passes) from error
         if return_objects:
             return found
         return [{"host": first.service_host, "nodename": first.nodename, "limits": {}} for first, *_ in found]

@@ -14,7 +14,7 @@ from kilonova import conf as options
 from kilonova.base import retry
 from kilonova.clients import http as clients_http
 from kilonova.clients.bundle import Clients
-from kilonova.clients.http import CredentialsMissing, Reply, Request, ServiceError, ServiceUnavailable
+from kilonova.clients.http import CredentialsMissing, Reply, Request, ServiceError, ServiceUnavailable, Unequipped
 from kilonova.contract import context, exceptions
 
 
@@ -250,8 +250,9 @@ def test_nobody_listens(server, user):
 def test_no_endpoint_in_the_catalog(server, user):
     conf = configure(server)
     conf.set_override("region_name", "nowhere", "placement")
-    with pytest.raises(ServiceUnavailable, match="endpoint"):
+    with pytest.raises(Unequipped, match="endpoint") as caught:
         Clients.from_conf(conf).placement.usages(user, "p")
+    assert not caught.value.passes
 
 
 def test_wrong_credentials_are_no_traceback(server, user):
@@ -269,6 +270,7 @@ def test_wrong_credentials_are_no_traceback(server, user):
         ("POST", ServiceUnavailable("x", "lost"), False),
         ("POST", ServiceUnavailable("x", "refused", sent=False), True),
         ("POST", ServiceUnavailable("x", "busy", 503), False),
+        ("POST", ServiceUnavailable("x", "slowly", 429), True),
         ("PUT", ServiceError("x", "race", 500), True),
         ("POST", ServiceError("x", "race", 500), False),
         ("GET", ServiceError("x", "unknown", 501), False),

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from kilonova.base import retry
+from kilonova.clients import passing, patience
 from kilonova.clients.glance import translate
-from kilonova.clients.http import PASSING, Http, Reply, Request, ServiceUnavailable
+from kilonova.clients.http import Http, Reply, Request, ServiceUnavailable
+from kilonova.clients.passing import Meaning
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 
@@ -92,11 +94,15 @@ class Glance:
         image = self._image(ctxt, image_id)
         if image.get("status") != "active":
             raise exceptions.ImageUnacceptable(image_id=image_id, reason=f"its status is {image.get('status')}")
-        retry.call(
-            lambda: self._download(ctxt, image, path),
-            on=(ServiceUnavailable, ChecksumMismatch),
-            backoff=self._downloads,
-            before_retry=lambda exc, n: LOG.warning("download of image %s, attempt %d: %s", image_id, n, exc),
+        patience.outlast(
+            lambda: retry.call(
+                lambda: self._download(ctxt, image, path),
+                on=(ServiceUnavailable, ChecksumMismatch),
+                backoff=self._downloads,
+                before_retry=lambda exc, n: LOG.warning("download of image %s, attempt %d: %s", image_id, n, exc),
+            ),
+            lambda exc: isinstance(exc, ServiceUnavailable),
+            f"download of image {image_id}",
         )
 
     def fetch(self, ctxt: RequestContext, image_id: str, path: str) -> None:
@@ -106,7 +112,7 @@ class Glance:
     def _download(self, ctxt: RequestContext, image: Mapping[str, Any], path: str) -> None:
         request = Request("GET", f"/v2/images/{image['id']}/file", ctxt)
         reply, chunks = self._http.transport.stream(request)
-        if reply.status in PASSING:
+        if passing.of_answer(reply.status) is not Meaning.FINAL:
             raise ServiceUnavailable("glance", "no image data now", reply.status)
         self._expect(reply, image["id"])
         if reply.status == 204:

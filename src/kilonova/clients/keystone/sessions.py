@@ -6,7 +6,7 @@ import logging
 import random
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from keystoneauth1 import exceptions as ksa
@@ -14,7 +14,8 @@ from keystoneauth1 import loading, plugin, service_token, session
 from keystoneauth1.access import service_catalog
 from oslo_config import cfg
 
-from kilonova.clients.http import CredentialsMissing, Reply, Request, ServiceUnavailable
+from kilonova.clients import passing
+from kilonova.clients.http import CredentialsMissing, Reply, Request, ServiceError, ServiceUnavailable, Unequipped
 from kilonova.contract.context import RequestContext
 
 LOG = logging.getLogger(__name__)
@@ -158,12 +159,8 @@ class KeystoneTransport:
                 **self._repeating,
                 **more,
             )
-        except (ksa.EndpointNotFound, ksa.EmptyCatalog, ksa.CatalogException) as exc:
-            raise ServiceUnavailable(self._group, f"no endpoint: {exc}", sent=False) from exc
-        except (ksa.ConnectFailure, ksa.SSLError, ksa.RetriableConnectionFailure) as exc:
-            raise ServiceUnavailable(self._group, str(exc), sent=not never_connected(exc)) from exc
-        except ksa.ClientException as exc:
-            raise ServiceUnavailable(self._group, f"cannot authenticate: {exc}", sent=False) from exc
+        except (ksa.ClientException, ksa.RetriableConnectionFailure) as exc:
+            raise unanswered(self._group, exc) from exc
 
     def _base(self, request: Request, auth: plugin.BaseAuthPlugin) -> str:
         override = self._endpoint.get("endpoint_override")
@@ -175,7 +172,7 @@ class KeystoneTransport:
         wanted = {key: value for key, value in self._endpoint.items() if value is not None}
         found = self._sessions.session(self._group).get_endpoint(auth=auth, **wanted)
         if not found:
-            raise ServiceUnavailable(self._group, "the service catalog has no endpoint", sent=False)
+            raise Unequipped(self._group, "the service catalog has no endpoint")
         return VERSION_SUFFIX.sub("", found) if self._versioned_paths else found
 
     def _what(self, request: Request) -> dict[str, Any]:
@@ -191,6 +188,36 @@ class KeystoneTransport:
         if request.timeout is not None:
             what["timeout"] = request.timeout
         return what
+
+
+def unanswered(service: str, exc: Exception) -> ServiceError:
+    """Why no answer came, in the words of the table of what passes."""
+    why, text = next((why(exc), text) for kinds, why, text in _WHY if isinstance(exc, kinds))
+    if passing.SILENCE[why].passes:
+        return ServiceUnavailable(service, text.format(exc), sent=why == passing.LOST)
+    return Unequipped(service, text.format(exc))
+
+
+def _of_connection(exc: Exception) -> str:
+    return passing.REFUSED if never_connected(exc) else passing.LOST
+
+
+def _of_keystone(exc: Any) -> str:
+    """Keystone's own answer; those of the service itself are no exceptions."""
+    answer = int(exc.http_status or 0)
+    busy = answer >= 500 or passing.of_answer(answer).passes
+    return passing.NO_TOKEN if busy else passing.NOT_CONFIGURED
+
+
+_WHY: tuple[tuple[tuple[type[Exception], ...], Callable[[Exception], str], str], ...] = (
+    ((ksa.EndpointNotFound, ksa.EmptyCatalog, ksa.CatalogException), lambda _: passing.NO_ENDPOINT, "no endpoint: {}"),
+    ((ksa.ConnectionError, ksa.RetriableConnectionFailure), _of_connection, "{}"),
+    ((ksa.HttpError,), _of_keystone, "cannot authenticate: {}"),
+    # Also what is raised while Keystone is away and its address names no version.
+    ((ksa.DiscoveryFailure,), lambda _: passing.NO_TOKEN, "cannot authenticate: {}"),
+    ((Exception,), lambda _: passing.NOT_CONFIGURED, "cannot authenticate: {}"),
+)
+"""keystoneauth's exceptions, first match first."""
 
 
 def never_connected(exc: BaseException) -> bool:

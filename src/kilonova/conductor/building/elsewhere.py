@@ -44,6 +44,7 @@ def new_try(
         offers.RESCHEDULE,
         uuid,
         frame,
+        deadline=watching.until_late(frame),
         request_id=owner.get("request_id"),
         project_id=owner.get("project_id"),
         slot=f"{offers.RESCHEDULE}-{attempt}",

@@ -11,6 +11,7 @@ from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.clients.neutron.allocation import predates
 from kilonova.conductor import records
+from kilonova.conductor.outages import passes
 from kilonova.conductor.world import Place, World
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -88,6 +89,8 @@ def _delete_volume(world: World, ctxt: RequestContext, volume_id: str) -> None:
     try:
         _as_user_or_service(ctxt, world.clients.cinder.volume_delete, volume_id)
     except (exceptions.NovaException, ServiceError) as exc:
+        if passes(exc):
+            raise
         # Nova's way: a volume that cannot be deleted must not keep the server from ending.
         LOG.warning("volume %s, which was to end with its server, could not be deleted: %s", volume_id, exc)
 
@@ -105,7 +108,6 @@ def _as_user_or_service(ctxt: RequestContext, call: Callable[..., Any], *args: A
     if ctxt.auth_token:
         try:
             return call(ctxt, *args)
-        except ServiceError as exc:
-            if exc.status not in (401, 403):
-                raise
+        except (exceptions.Forbidden, exceptions.Unauthorized) as exc:
+            LOG.info("the service acts where its user may not (any more): %s", exc)
     return call(serving(ctxt), *args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from kilonova.conductor import records
@@ -21,7 +22,10 @@ from kilonova.flow.store import EventKind
 LOG = logging.getLogger(__name__)
 
 UNTIRING = Retry(on=(Exception,), but=(exceptions.BuildAbortException,), attempts=1_000_000, base=1.0, cap=30.0)
-"""A look that fails (a database is away) says nothing about the build; its own deadline ends the watch."""
+"""A look that fails (a database is away) says nothing about the build; the flow's deadline ends the watch."""
+
+LATE = 60.0
+"""Seconds after the build's deadline at which its flow ends whatever it waits for: a look, which says more, is first."""
 
 SELDOM_LOOKS = 4
 """How many times the shortest pause the longest one is."""
@@ -140,3 +144,8 @@ def pause(run: Run) -> float:
 def deadline_at(seconds: float) -> Any:
     """The time, as frames keep it, so many seconds from now."""
     return time.time() + seconds
+
+
+def until_late(frame: Mapping[str, Any]) -> float:
+    """Seconds from now until the deadline of a build's flow."""
+    return float(max(0.0, frame["deadline_at"] - time.time()) + LATE)

@@ -11,8 +11,10 @@ from kilonova.conductor.objects import table
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.contract.objects import WireObject
+from kilonova.db import away
 from kilonova.db.cells import Cells
 from kilonova.db.objects.quotas import Databases
+from kilonova.wire.rpc.errors import DBConnectionError
 
 
 class ObjectService:
@@ -73,13 +75,17 @@ class ObjectService:
         return primitive
 
     def _run(self, served: table.Served, act: Callable[[Any], Any], old: bool = False) -> Any:
-        """`old`: the caller, a host's periodic work, is content with what the replica has."""
-        if served.whole:
-            return act(self._whole)
-        database = self._cells.api if served.api else self._cells.own
-        if served.write:
-            return database.run(act)
-        return database.query_replica(act) if old else database.query(act)
+        """`old`: the caller, a host's periodic work, is content with what the replica has.
+
+        Raises DBConnectionError while the database is away: hosts ask again then.
+        """
+        with away.told(DBConnectionError):
+            if served.whole:
+                return act(self._whole)
+            database = self._cells.api if served.api else self._cells.own
+            if served.write:
+                return database.run(act)
+            return database.query_replica(act) if old else database.query(act)
 
 
 def _find(methods: Mapping[str, Mapping[str, table.Served]], name: str, method: str) -> table.Served:

@@ -100,6 +100,7 @@ def fan_out(run: Run) -> None:
                 offers.BUILD,
                 uuid,
                 frame,
+                deadline=watching.until_late(frame),
                 request_id=run.row.request_id,
                 project_id=run.row.project_id,
                 sealed=run.row.sealed,

@@ -40,11 +40,16 @@ class RpcRemoteError(RpcError):
         super().__init__(f"{kind}: {message}")
 
 
+class DBConnectionError(RpcError):
+    """The method could not be carried out because its database is away. Services of Nova say so by the same name."""
+
+
 RPC_LOST = (RpcTimeout, RpcUnreachable)
 """What may be tried again: nobody said no."""
 
 _twins: dict[str, Any] = {}
-_BUILTIN: dict[str, type[Exception]] = {
+_BY_NAME: dict[str, type[Exception]] = {
+    "DBConnectionError": DBConnectionError,
     "NotImplementedError": NotImplementedError,
     "ValueError": ValueError,
     "TypeError": TypeError,
@@ -82,7 +87,7 @@ def noted_values(traceback: list[str]) -> dict[str, object]:
 
 def from_wire(kind: str, message: str, traceback: str = "", values: dict[str, object] | None = None) -> Exception:
     """The exception that a server raised, by its class name there; `values` are its keyword arguments if they came."""
-    found = getattr(exceptions, kind, None) or _BUILTIN.get(kind)
+    found = getattr(exceptions, kind, None) or _BY_NAME.get(kind)
     if not isinstance(found, type) or not issubclass(found, Exception):
         return RpcRemoteError(kind, message, traceback)
     if found is exceptions.InstanceFaultRollback or not issubclass(found, exceptions.NovaException):
