@@ -23,6 +23,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 REFRESH_SECONDS = 60.0
+RETRY_SECONDS = 10.0
+"""So long the last known list serves before the API database is asked again, when it did not answer."""
+
 SCATTER_WORKERS = 32
 """Questions that one cell may have to answer at a time; one that hangs must not use up what the others need."""
 
@@ -66,7 +69,10 @@ class CellDown(msgspec.Struct, frozen=True):
 
 
 class Cells:
-    """Databases by cell. The mappings are read again after a minute, or when an unknown cell is asked for."""
+    """Databases by cell. The mappings are read again after a minute, or when an unknown cell is asked for.
+
+    While the API database is away the last known ones serve: what happens in a cell needs no other database.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -74,6 +80,8 @@ class Cells:
         self._databases: dict[str, Database] = {}
         self._cells: dict[str, Cell] = {}
         self._read_at: float | None = None
+        self._failed_at = float("-inf")
+        self._reading = threading.Lock()
         self._pools: dict[str, pools.ThreadPool] = {}
         self._api = Database.from_group(conf.api_database) if conf.api_database.connection else None
         self._own = Database.from_group(conf.database) if conf.database.connection else None
@@ -126,7 +134,7 @@ class Cells:
         return self.cell(mapping["cell_uuid"])
 
     def refresh(self) -> dict[str, Cell]:
-        """Read the mappings now."""
+        """Read the mappings now. Raises what a database raises that is away."""
         found = self.api.query(cell_mappings.cell_mapping_list)
         with self._lock:
             self._cells = {mapping["uuid"]: self._cell(mapping) for mapping in found}
@@ -164,8 +172,18 @@ class Cells:
             database.dispose()
 
     def _known(self) -> dict[str, Cell]:
-        if self._read_at is None or clock.monotonic() - self._read_at > REFRESH_SECONDS:
+        if self._read_at is None:
             return self.refresh()
+        due = max(self._read_at + REFRESH_SECONDS, self._failed_at + RETRY_SECONDS)
+        # One asks; nobody else waits for a database that may not answer.
+        if clock.monotonic() > due and self._reading.acquire(blocking=False):
+            try:
+                return self.refresh()
+            except LOST as exc:
+                LOG.warning("the list of cells could not be read, the last known one serves: %s", exc)
+                self._failed_at = clock.monotonic()
+            finally:
+                self._reading.release()
         return self._cells
 
     def _cell(self, mapping: Row) -> Cell:

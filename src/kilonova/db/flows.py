@@ -138,10 +138,10 @@ class FlowTable:
         except DuplicateError:
             return False
 
+    def any_due(self, ops: Sequence[str]) -> bool:
+        return self.database.query(_any_due, ops)
+
     def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
-        # Looking needs no write lock: an idle conductor must not make writers wait on SQLite.
-        if not self.database.query(_any_due, ops):
-            return []
         return self.database.run(_take_due, owner, lease_ms, limit, ops)
 
     def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:

@@ -10,7 +10,7 @@ import collections
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kilonova.base import clock, pools, present
 from kilonova.flow import offers
@@ -33,13 +33,16 @@ def fence(lease: Lease) -> None:
 
 
 class Leases:
-    """The flows this process holds; one thread renews them every third of their time."""
+    """The flows this process holds; every third of their time they are renewed, each database's by a thread of its own:
+    one that does not answer keeps only its own leases waiting.
+    """
 
     def __init__(self, seconds: float, step_limit: float, on_lapse: OnLapse = fence) -> None:
         self.seconds = seconds
         self.step_limit = step_limit
         self._on_lapse = on_lapse
         self._held: dict[str, Lease] = {}
+        self._renewing: dict[str, threading.Thread] = {}
         self._lock = threading.Lock()
 
     @property
@@ -74,13 +77,25 @@ class Leases:
         for lease in held:
             if clock.monotonic() - lease.began < self.step_limit:
                 by_store[lease.store.name].append(lease)
-        for leases in by_store.values():
-            self._renew(leases)
+        self._renew_all(by_store)
         for lease in held:
             if not lease.lost and clock.monotonic() > lease.until - self.seconds * 0.1 and self.holds(lease.row.id):
                 lease.lost = True
                 hangs = clock.monotonic() - lease.began >= self.step_limit
                 (self._on_lapse if hangs else fence)(lease)
+
+    def _renew_all(self, by_store: Mapping[str, Sequence[Lease]]) -> None:
+        """Ask each database that is not still busy with the last asking; they get a moment to answer."""
+        self._renewing = {name: thread for name, thread in self._renewing.items() if thread.is_alive()}
+        asked = {
+            name: _thread(functools.partial(self._renew, leases), f"flow-renew-{name}")
+            for name, leases in by_store.items()
+            if name not in self._renewing
+        }
+        self._renewing |= asked
+        ends = clock.monotonic() + self.seconds * 0.1
+        for thread in asked.values():
+            thread.join(max(0.0, ends - clock.monotonic()))
 
     def _renew(self, leases: Sequence[Lease]) -> None:
         asked_at = clock.monotonic()
@@ -237,7 +252,18 @@ class Dispatcher:
         self._short.discard(name)
 
     def _scan_once(self, store: FlowStore) -> int:
-        """Lease due flows for free workers; a database that does not answer keeps a part of them only."""
+        """Lease due flows for free workers. None is held while the database is asked whether anything is due: one that
+        does not answer keeps no worker from the others.
+        """
+        try:
+            if not store.any_due(list(self.engine.flows)):
+                return 0
+        except Exception as exc:  # noqa: BLE001 - a database may be away; the next look tries again
+            LOG.warning("flows of %s could not be read: %s", store.name, exc)
+            return 0
+        return self._take_due(store)
+
+    def _take_due(self, store: FlowStore) -> int:
         free = 0
         self._short.add(store.name)
         while free < self._batch and self._free.acquire(blocking=False):

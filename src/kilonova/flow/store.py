@@ -153,6 +153,9 @@ class FlowStore(Protocol):
     def offer(self, flow: NewFlow) -> bool:
         """Put a flow down in state `offered`; False if its slot is taken."""
 
+    def any_due(self, ops: Sequence[str]) -> bool:
+        """Whether `take_due` would find something, asked without a lock."""
+
     def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
         """Lease up to `limit` live flows whose `wake_at` and lease have passed, oldest first."""
 

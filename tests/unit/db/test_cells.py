@@ -11,11 +11,14 @@ import sqlalchemy as sa
 from tests.unit.db.test_engine import connections_tried
 
 from kilonova import conf as configuration
+from kilonova.base import clock
 from kilonova.cmd import assembly
 from kilonova.db import templates
 from kilonova.db.api import cell_mappings, instance_mappings
 from kilonova.db.cells import (
     CELL0_UUID,
+    REFRESH_SECONDS,
+    RETRY_SECONDS,
     SCATTER_WORKERS,
     Cell,
     CellDown,
@@ -223,3 +226,57 @@ def test_without_an_api_database_it_says_so() -> None:
 )
 def test_templates(template: str, own: str | None, filled: str) -> None:
     assert templates.fill(template, own) == filled
+
+
+def test_the_last_known_cells_serve_while_the_api_database_is_away(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = cells.all()
+    asked: list[float] = []
+    now = clock.monotonic()
+
+    def away(*_: object) -> list[object]:
+        asked.append(now)
+        raise sa.exc.OperationalError("SELECT", {}, OSError("no route to host"))
+
+    monkeypatch.setattr(cells.api, "query", away)
+    monkeypatch.setattr(clock, "monotonic", lambda: now)
+    now += REFRESH_SECONDS + 1
+    assert [cells.all() for _ in range(3)] == [known, known, known]
+    assert cells.cell(ONE) == known[1]
+    assert len(asked) == 1, "not everybody waits for it each time"
+    with pytest.raises(sa.exc.OperationalError):
+        # It may be new: nobody knows.
+        cells.cell("33333333-3333-3333-3333-333333333333")
+    monkeypatch.undo()
+    now += RETRY_SECONDS + 1
+    monkeypatch.setattr(clock, "monotonic", lambda: now)
+    cells.api.run(cell_mappings.cell_mapping_update, ONE, {"name": "renamed"})
+    assert cells.cell(ONE).name == "renamed"
+
+
+def test_nobody_waits_for_the_list_that_another_one_asks_for(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, hangs, answers = cells.all(), threading.Event(), threading.Event()
+
+    def silent(*_: object) -> list[object]:
+        hangs.set()
+        answers.wait(10)
+        raise sa.exc.OperationalError("SELECT", {}, OSError("nothing came"))
+
+    cells._read_at = float("-inf")
+    monkeypatch.setattr(cells.api, "query", silent)
+    asking = threading.Thread(target=cells.all)
+    asking.start()
+    assert hangs.wait(10)
+    assert cells.all() == known
+    answers.set()
+    asking.join(10)
+
+
+def test_a_service_that_never_read_the_list_says_so(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> list[object]:
+        raise sa.exc.OperationalError("SELECT", {}, OSError("no route to host"))
+
+    monkeypatch.setattr(cells.api, "query", away)
+    with pytest.raises(sa.exc.OperationalError):
+        cells.all()

@@ -253,9 +253,9 @@ class Counting(FlowTable):
 
     looks = 0
 
-    def take_due(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def any_due(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         self.looks += 1
-        return super().take_due(*args, **kwargs)
+        return super().any_due(*args, **kwargs)
 
 
 def test_a_cell_that_moved_to_another_database_is_followed_and_one_that_is_gone_is_left(
@@ -305,9 +305,9 @@ def test_a_worker_that_is_free_again_is_told_to_whom_it_was_missing(table: FlowT
     busy, waiting = NewFlow("op", "busy", {}), NewFlow("op", "waiting", {})
     dispatcher = Dispatcher(Engine({"op": plan}, None, SEAL, "me"), lambda: [table, other], poll=60.0, workers=1)
     assert dispatcher.take(table, busy)
-    dispatcher.start()
     other.offer(waiting)
-    time.sleep(0.1)
+    dispatcher.start()
+    until(lambda: "other" in dispatcher._short)
     go_on.set()
     until(lambda: other.get(waiting.id).state is State.DONE)
     dispatcher.stop(5)
@@ -333,11 +333,48 @@ def test_a_worker_that_a_look_did_not_need_is_told_to_whom_it_was_missing(
         looked.set()
         Signal.wait(other_signal, seen, timeout)
 
+    monkeypatch.setattr(table, "any_due", lambda ops: True)
     monkeypatch.setattr(table, "take_due", take_slowly)
     monkeypatch.setattr(other_signal, "wait", wait)
     dispatcher.start()
     until(lambda: other.get(waiting.id).state is State.DONE)
     dispatcher.stop(5)
+
+
+def test_a_database_that_says_nothing_keeps_no_worker_and_no_lease_of_others(
+    table: FlowTable, tmp_path: pathlib.Path
+) -> None:
+    """Its flows are held, its renewals and looks hang, and the others' long step keeps its lease all the same."""
+    silent = FlowTable(_database(tmp_path / "silent.db"), "a-silent-one")
+    answers, entered = threading.Event(), threading.Event()
+
+    def work(run: Run) -> None:
+        entered.set()
+        time.sleep(0.1 if run.subject_id == "quick" else 1.5)
+        run.guard()
+
+    held, long, quick = (NewFlow("op", name, {}) for name in ("held", "long", "quick"))
+    silent.offer(held)
+    dispatcher = Dispatcher(
+        Engine({"op": flow("op", step(work))}, None, SEAL, "me"), lambda: [silent, table],
+        lease=0.6, poll=0.02, workers=2,
+    )  # fmt: skip
+    dispatcher.start()
+    until(entered.is_set)
+
+    def says_nothing(*words: Any) -> Any:
+        answers.wait(10)
+        raise OSError("no database")
+
+    silent.renew = silent.any_due = silent.take_due = says_nothing  # type: ignore[method-assign]
+    table.offer(long)
+    until(lambda: table.get(long.id).state is not State.OFFERED or table.get(long.id).lease_until > 0)
+    until(lambda: dispatcher.counts["lease_lost"] == 1)
+    table.offer(quick)
+    until(lambda: table.get(quick.id).state is State.DONE and table.get(long.id).state is State.DONE, 4.0)
+    answers.set()
+    dispatcher.stop(5)
+    assert dispatcher.counts["lease_lost"] == 1, "only the one whose database says nothing"
 
 
 def _database(file: pathlib.Path) -> Database:

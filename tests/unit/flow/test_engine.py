@@ -334,3 +334,64 @@ def test_an_atomic_step_that_is_repeated_finds_what_a_light_one_left(table: Flow
 def test_a_light_step_needs_a_next_one_and_no_transaction(stages: list) -> None:
     with pytest.raises(ValueError, match="light"):
         flow("three", *stages)
+
+
+class Away(Exception):
+    """Something else is away."""
+
+
+def is_away(exc: BaseException) -> bool:
+    return isinstance(exc, Away)
+
+
+def driven(table: FlowTable, plan: Flow, world: World, new: NewFlow, most: int = 40) -> list[State]:
+    """The states that the flow is left in, until it ends."""
+    seen: list[State] = []
+    while len(seen) < most:
+        seen.append(go(table, plan, world, new, passes=is_away))
+        if table.get(new.id).active_key is None:
+            return seen
+    return seen
+
+
+def test_what_passes_is_waited_for_and_counts_as_no_try(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.ready = True
+    world.fail["b"] = [Away() for _ in range(20)]
+    assert driven(table, three(), world, new)[-1] is State.DONE
+    assert world.did.count("b") == 21
+    assert table.get(new.id).tries == 0
+    assert "away_since" not in table.get(new.id).frame
+
+
+def test_what_passes_does_not_pass_the_deadline(table: FlowTable) -> None:
+    """Neither waiting nor a retry that covers everything takes a flow past its deadline."""
+    for error, retry in ((Away, Retry()), (ValueError, Retry(on=(Exception,), attempts=1_000_000))):
+        world, new = World(), put(table, deadline=0.2)
+        world.fail["b"] = [error() for _ in range(1000)]
+        assert go(table, three(retry=retry), world, new, passes=is_away) is State.RUNNING
+        time.sleep(0.25)
+        assert go(table, three(retry=retry), world, new, passes=is_away) is State.UNWOUND
+        assert world.did[-2:] == ["undo_b", "undo_a"]
+        assert table.get(new.id).reason == "three did not end in time"
+
+
+def test_an_undo_is_not_stuck_because_of_what_passes(table: FlowTable) -> None:
+    world, new = World(), put(table)
+    world.fail |= {"b": [ValueError("broken")], "undo_b": [Away() for _ in range(20)]}
+    seen = driven(table, three(), world, new)
+    assert (set(seen[:-1]), seen[-1]) == ({State.UNWINDING}, State.UNWOUND)
+
+
+@pytest.mark.parametrize("error", [ValueError("look failed"), Again("not now", 0.0), Away()])
+def test_a_limited_rest_ends_though_every_look_fails(table: FlowTable, error: Exception) -> None:
+    def look(run: Run) -> bool:
+        raise error
+
+    untiring = Retry(on=(Exception,), attempts=1_000_000, base=0.0)
+    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(look, limit=0.2, retry=untiring))
+    world, new = World(), put(table)
+    assert go(table, plan, world, new, passes=is_away) in (State.RESTING, State.RUNNING)
+    time.sleep(0.25)
+    assert go(table, plan, world, new, passes=is_away) is State.UNWOUND
+    assert "rested at look" in table.get(new.id).reason
