@@ -16,9 +16,9 @@ from kilonova.base.periodic import Periodic
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
-from kilonova.conductor.outages import passes
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.conductor.ops import build, delete
+from kilonova.conductor.outages import passes
 from kilonova.conductor.peers import LOOK_EVERY
 from kilonova.conductor.world import Recheck, World
 from kilonova.db.cells import Cells

@@ -25,7 +25,7 @@ SEALED_PATIENCE = 120.0
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 15.0
-"""Seconds between two tries while something else is away: half of the time that it has been away, within these bounds."""
+"""Seconds between two tries while something else is away: half of the time that it was away, within these bounds."""
 
 
 class StoreFailed(Exception):

@@ -25,7 +25,7 @@ UNTIRING = Retry(on=(Exception,), but=(exceptions.BuildAbortException,), attempt
 """A look that fails (a database is away) says nothing about the build; the flow's deadline ends the watch."""
 
 LATE = 60.0
-"""Seconds after the build's deadline at which its flow ends whatever it waits for: a look, which says more, is first."""
+"""Seconds after a build's deadline at which its flow ends whatever it waits for; a look, which says more, is first."""
 
 SELDOM_LOOKS = 4
 """How many times the shortest pause the longest one is."""
