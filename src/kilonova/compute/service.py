@@ -39,6 +39,9 @@ CLOSING_SECONDS = 1.0
 FIRST_CONTACT = 5.0
 """Seconds after which a starting host asks again whether a conductor is there."""
 
+SCRUB_SPACING = 5.0
+"""Seconds for which secrets of ended operations may stay in the log of the journal's database."""
+
 DEFAULT_SPACING = 60.0
 """What 0 stands for in options that give the spacing of periodic work."""
 
@@ -136,6 +139,7 @@ class Service:
             self._pulse.start()
         timers.every(conf.kilonova.node_write_delay, lambda: agent.tracker.flush(ctxt()), name="node_record")
         timers.every(3600, agent.journal.prune, name="journal")
+        timers.every(SCRUB_SPACING, agent.journal.scrub, name="journal_scrub")
         if conf.periodic_enable:
             self._every(conf.update_resources_interval, self._audit, "resources")
             self._every(conf.scheduler_instance_sync_interval, self._list, "scheduler_sync")

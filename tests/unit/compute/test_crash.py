@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
+from kilonova.compute import service
 from kilonova.compute.journal import book
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
@@ -344,6 +347,71 @@ def test_a_stop_in_the_middle_keeps_the_rest_for_later(world: World) -> None:
         found = settled(world, each.uuid)
         assert found is not None
         assert found.vm_state == "active"
+
+
+def kept_in(folder: Any) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("j.sqlite3*")))
+
+
+SECRETS = ("short-secret-0123456789", "long-secret-" * 2000)
+
+
+def test_secrets_of_ended_operations_are_overwritten(tmp_path: Any) -> None:
+    journal = book.Book(tmp_path / "j.sqlite3")
+    entries = [journal.accept(book.Key("r", "m", str(n)), {"p": SECRETS[n % 2]}) for n in range(10)]
+    assert b"short-secret" in kept_in(tmp_path)
+    for entry in entries:
+        journal.finish(entry, book.DONE, "fine")
+    journal.scrub()
+    # Looked at as a thief of the disk would, while the agent runs.
+    assert b"-secret-" not in kept_in(tmp_path)
+    assert [path.stat().st_mode & 0o077 for path in tmp_path.iterdir()] == [0, 0, 0]
+    last = journal.accept(book.Key("r", "m", "last"), {"p": SECRETS[0]})
+    journal.finish(last, book.FAILED, "broken")
+    journal.close()
+    assert b"-secret-" not in kept_in(tmp_path)
+
+
+def test_what_earlier_versions_and_killed_runs_left_is_overwritten(tmp_path: Any) -> None:
+    path = tmp_path / "j.sqlite3"
+    script = f"""
+import os, sqlite3
+db = sqlite3.connect({str(path)!r}, isolation_level=None)
+db.executescript("PRAGMA secure_delete=OFF; PRAGMA journal_mode=WAL;" + {book._SCHEMA!r})
+for n in range(200):
+    db.execute("INSERT INTO operation (request_id, method, instance_uuid, migration_uuid, accepted_at, changed_at,"
+               " state, payload) VALUES (?, 'm', 'i', '', 0, 0, 'done', ?)", (str(n), {SECRETS[0]!r} * 50))
+db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+db.execute("UPDATE operation SET payload = NULL")
+os._exit(1)
+"""
+    subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    for each in tmp_path.iterdir():
+        each.chmod(0o644)
+    assert SECRETS[0].encode() in kept_in(tmp_path)
+    journal = book.Book(path)
+    assert SECRETS[0].encode() not in kept_in(tmp_path)
+    assert [each.stat().st_mode & 0o077 for each in tmp_path.iterdir()] == [0, 0, 0]
+    assert journal.open() == []
+    journal.close()
+
+
+def test_a_host_scrubs_its_journal_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "SCRUB_SPACING", 0.05)
+    host = world.host()
+    ctxt = world.ctxt(auth_token="token-of-the-user")
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, admin_password="a-very-secret-password")
+    world.until(asked.uuid, vm_state="active")
+    world.idle()
+    folder = world.folder / "h1"
+
+    def clean() -> bool:
+        kept = b"".join(path.read_bytes() for path in folder.glob("journal*"))
+        return b"secret-password" not in kept and b"token-of-the-user" not in kept
+
+    assert wait_for(clean)
+    assert host.agent.journal.open() == []
 
 
 def test_the_journal_forgets_what_ended(tmp_path: Any) -> None:

@@ -2,10 +2,14 @@
 
 Nova's wire carries no operation id, so an operation is known by (request id, method, instance, migration).
 The file is the agent's own; it is never the cloud's database.
+
+Payloads hold what users sent (tokens, passwords, files). Nobody else reads the file, and what is forgotten is
+overwritten: in the file at once, in SQLite's log beside it by the next `scrub`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -18,6 +22,8 @@ from typing import Any
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 KEEP_SECONDS = 86400.0
+_SCRUBBED = 1
+"""`user_version` of a file whose free pages hold nothing."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS operation (
   id INTEGER PRIMARY KEY,
@@ -65,16 +71,35 @@ class Book:
     def __init__(self, path: pathlib.Path | str) -> None:
         if path != ":memory:":
             pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-            # Payloads hold what the user sent (passwords, files): nobody else reads them.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            _make_private(pathlib.Path(path))
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         # A killed process loses nothing with NORMAL; a host that lost power has lost its guests too.
-        self._db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA)
+        self._db.executescript(
+            "PRAGMA secure_delete=ON; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA
+        )
+        self._rid_of_old_pages()
+        self._forgotten = True
+        """Whether SQLite's log may hold what the file has forgotten; so may that of a run that was killed."""
+        self.scrub()
 
     def close(self) -> None:
+        self.scrub()
         with self._lock:
             self._db.close()
+
+    def scrub(self) -> None:
+        """Empty SQLite's log when it may hold payloads of operations that ended."""
+        with self._lock:
+            if not self._forgotten:
+                return
+            [busy, *_] = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._forgotten = bool(busy)
+
+    def _rid_of_old_pages(self) -> None:
+        """Files of earlier versions kept in their free pages what was forgotten."""
+        if self._db.execute("PRAGMA user_version").fetchone()[0] < _SCRUBBED:
+            self._db.executescript(f"VACUUM; PRAGMA user_version={_SCRUBBED};")
 
     def accept(self, key: Key, payload: Mapping[str, Any]) -> Entry:
         """Write the operation down, or return what is known of it. A failed one is opened again."""
@@ -106,6 +131,7 @@ class Book:
     def finish(self, entry: Entry, state: str, result: str) -> None:
         """The operation ended; its payload is forgotten."""
         self._update(entry, "state = ?, result = ?, payload = NULL", state, result)
+        self._forgotten = True
 
     def open(self) -> list[Entry]:
         """Operations that did not end, in the order of their acceptance."""
@@ -135,6 +161,15 @@ class Book:
                 f"UPDATE operation SET {what}, changed_at = ? WHERE id = ?",  # noqa: S608 - `what` is one of ours
                 (*values, time.time(), entry.id),
             )
+
+
+def _make_private(path: pathlib.Path) -> None:
+    """The file, and those that SQLite keeps beside it, are for their owner only, whoever made them."""
+    with open(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "rb") as file:
+        os.fchmod(file.fileno(), 0o600)
+    for beside in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(f"{path}{beside}", 0o600)
 
 
 def _entry(row: tuple[Any, ...], fresh: bool = False) -> Entry:
