@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import threading
 import time
@@ -14,7 +15,7 @@ from oslo_config import cfg
 from kilonova.base import ids, present
 from kilonova.conf import default_rpc, upgrade_levels
 from kilonova.contract import context, exceptions, objects
-from kilonova.wire.rpc import amqp, errors
+from kilonova.wire.rpc import amqp, errors, later
 from kilonova.wire.rpc.amqp import AmqpTransport
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import BaseClient, ComputeClient, ConductorClient, SchedulerClient
@@ -91,6 +92,15 @@ def hosts(bus: Bus) -> Iterator[dict[str, Compute]]:
 
 def instance(host: str = "h1") -> Any:
     return objects.Instance(uuid=UUID, host=host, metadata={"a": "b"})
+
+
+def wait_for(condition: Callable[[], Any]) -> bool:
+    deadline = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def user() -> context.RequestContext:
@@ -202,6 +212,89 @@ def test_unknown_method_and_version_are_refused(bus: Bus, hosts: dict[str, Compu
     for message in (Message("dance", {}, "6.0"), Message("get_host_uptime", {}, "6.9")):
         with pytest.raises(errors.RpcUnsupported):
             bus.call(user(), Address("compute", "h1"), message, 5)
+
+
+class Slow(Compute):
+    """Ends what it is asked when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__("slow")
+        self.ends: list[concurrent.futures.Future[Any]] = []
+
+    def stop_instance(self, ctxt: Any, *, instance: Any, clean_shutdown: bool) -> Any:
+        self.ends.append(concurrent.futures.Future())
+        return self.ends[-1]
+
+    def get_diagnostics(self, ctxt: Any, *, instance: Any) -> Any:
+        return self.stop_instance(ctxt, instance=instance, clean_shutdown=True)
+
+
+@pytest.fixture
+def slow(bus: Bus) -> Iterator[Slow]:
+    bus.conf.set_override("executor_thread_pool_size", 2)
+    handler = Slow()
+    server = bus.serve("compute", "h1", [handler])
+    server.start()
+    yield handler
+    server.stop()
+    server.wait(5)
+
+
+def test_work_that_takes_long_holds_no_thread_of_the_server(bus: Bus, slow: Slow) -> None:
+    client = ComputeClient(bus)
+    for _ in range(5):
+        client.stop_instance(user(), instance(), clean_shutdown=True)
+    with concurrent.futures.ThreadPoolExecutor(5) as callers:
+        calls = [callers.submit(client.get_diagnostics, user(), instance()) for _ in range(5)]
+        assert wait_for(lambda: len(slow.ends) == 10)
+        # Others are heard while all of that is under way.
+        assert client.get_console_output(user(), instance(), tail_length=3) == "slow:3"
+        assert not any(call.done() for call in calls)
+        for end in slow.ends:
+            end.set_result({"set": {1}, "instance": instance()})
+        answers = [call.result(20) for call in calls]
+    assert [each["set"] for each in answers] == [[1]] * 5
+    assert answers[0]["instance"].uuid == UUID
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (exceptions.InstanceNotFound(instance_id="i"), exceptions.InstanceNotFound),
+        (KeyError("boom"), errors.RpcRemoteError),
+        # The host ends in the middle of it, and takes it up again when it is back.
+        (SystemExit(3), errors.RpcTimeout),
+    ],
+)
+def test_a_later_answer_may_be_an_error(bus: Bus, slow: Slow, error: BaseException, told: type[Exception]) -> None:
+    bus.conf.set_override("rpc_response_timeout", 2)
+    with concurrent.futures.ThreadPoolExecutor(1) as callers:
+        call = callers.submit(ComputeClient(bus).get_diagnostics, user(), instance())
+        assert wait_for(lambda: slow.ends)
+        slow.ends[0].set_exception(error)
+        with pytest.raises(told):
+            call.result(20)
+
+
+def test_a_caller_hears_that_its_call_is_worked_on() -> None:
+    beats = threading.Event()
+
+    class Message:
+        client_timeout = 1
+        answered: Any = None
+
+        def heartbeat(self) -> None:
+            beats.set()
+
+        def reply(self, reply: Any = None, failure: Any = None) -> None:
+            self.answered = reply
+
+    message, future = Message(), concurrent.futures.Future[Any]()
+    with concurrent.futures.ThreadPoolExecutor(1) as answerers:
+        later._Patient(message, answerers).reply(later.Promise(future, lambda exc: False))
+        assert beats.wait(20)
+        future.set_result(1)
+    assert message.answered == 1
 
 
 def test_a_late_answer_is_a_timeout(bus: Bus, hosts: dict[str, Compute]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import logging
 import threading
@@ -13,12 +14,11 @@ from oslo_config import cfg
 from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
 from oslo_messaging.rpc import dispatcher
-from oslo_messaging.rpc.server import RPCServer
 
 from kilonova.base import log, present
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
-from kilonova.wire.rpc import errors, serializer
+from kilonova.wire.rpc import errors, later, serializer
 from kilonova.wire.rpc.endpoints import Endpoint, Method
 from kilonova.wire.rpc.serializer import Decoder
 from kilonova.wire.rpc.transport import Address, Message, RpcServer, Transport
@@ -109,6 +109,7 @@ class _AmqpServer:
         self._served.stop()
 
     def wait(self, timeout: float | None = None) -> None:
+        self._served.close_later()
         # oslo.messaging can wait for its own lock with a bound, but not for running methods: a thread can.
         waiting = threading.Thread(target=self._served.wait, name="rpc-wait", daemon=True)
         waiting.start()
@@ -122,6 +123,8 @@ class _Serializer(messaging.Serializer):
         self._decoder = decoder
 
     def serialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
+        if isinstance(entity, later.Promise):
+            return entity
         return serializer.encode(entity)
 
     def deserialize_entity(self, ctxt: RequestContext, entity: Any) -> Any:
@@ -136,7 +139,7 @@ class _Serializer(messaging.Serializer):
         return context
 
 
-class _OsloServer(RPCServer):
+class _OsloServer(later.LaterServer):
     """oslo.messaging's server, whose threads work for a message's context and after it for nobody."""
 
     def _process_incoming(self, incoming: Any) -> None:
@@ -159,7 +162,8 @@ def _answering(method: Method, expects: Callable[[Exception], bool]) -> Callable
     @functools.wraps(method)
     def call(ctxt: RequestContext, **kwargs: Any) -> Any:
         try:
-            return method(ctxt, **kwargs)
+            result = method(ctxt, **kwargs)
+            return later.Promise(result, expects) if isinstance(result, concurrent.futures.Future) else result
         except Exception as exc:
             expected = expects(exc)
             known = errors.for_wire(exc)

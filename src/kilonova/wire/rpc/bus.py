@@ -82,7 +82,8 @@ class Bus:
         """A server of one kind of service ("compute", "conductor", "scheduler") under a server name, not yet started.
 
         A method `m` of the interface is carried out by the first handler that has it, called as
-        `handler.m(ctxt, **arguments)`. A compute service also serves the topic on which hosts answer each other while
+        `handler.m(ctxt, **arguments)`. A future that it returns is answered with its outcome once that is there; until
+        then no thread of the server waits for it. A compute service also serves the topic on which hosts answer each other while
         they shut down, unless `topic` names another or `alt` is false.
         """
         apis = SERVED[api]

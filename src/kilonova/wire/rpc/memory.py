@@ -162,36 +162,65 @@ class MemoryServer:
     def deliver(self, packed: str) -> concurrent.futures.Future[str]:
         """Take a message; the future gives the answer as JSON."""
         assert self._pool is not None
-        try:
-            future = self._pool.submit(self._carry_out, packed)
-        except RuntimeError:
-            future = concurrent.futures.Future()
-            future.cancel()
-            future.set_running_or_notify_cancel()
-            return future
+        answer: concurrent.futures.Future[str] = concurrent.futures.Future()
         with self._lock:
-            self._under_way.add(future)
-        future.add_done_callback(self._done)
-        return future
+            self._under_way.add(answer)
+        answer.add_done_callback(self._done)
+        try:
+            taken = self._pool.submit(self._carry_out, packed, answer)
+        except RuntimeError:
+            _never(answer)
+        else:
+            # One that is dropped from the pool's queue has no answer any more, nor one that cannot be read.
+            taken.add_done_callback(lambda each: _never(answer) if each.cancelled() or each.exception() else None)
+        return answer
 
     def _done(self, future: concurrent.futures.Future[str]) -> None:
         with self._lock:
             self._under_way.discard(future)
 
-    def _carry_out(self, packed: str) -> str:
+    def _carry_out(self, packed: str, answer: concurrent.futures.Future[str]) -> None:
         message = json.loads(packed)
         with present.working(serializer.decode_context(message["context"])) as context:
-            return self._answer(context, message)
+            self._answer(context, message, answer)
 
-    def _answer(self, context: RequestContext, message: dict[str, Any]) -> str:
+    def _answer(
+        self, context: RequestContext, message: dict[str, Any], answer: concurrent.futures.Future[str]
+    ) -> None:
         try:
             endpoint = self._endpoint(message)
             args = {name: self._decoder.decode(context, value) for name, value in message["args"].items()}
             result = endpoint.methods[message["method"]](context, **args)
-            return jsonutils.dumps({"result": serializer.encode(result)})
         except Exception as exc:  # noqa: BLE001 - whatever a method raises is its answer
-            _log(message["method"], self._endpoints, exc)
-            return _failure(exc)
+            answer.set_result(self._failed(message["method"], exc))
+            return
+        if isinstance(result, concurrent.futures.Future):
+            result.add_done_callback(lambda done: self._answer_later(message["method"], done, answer))
+        else:
+            answer.set_result(self._answered(message["method"], result))
+
+    def _answer_later(
+        self, method: str, done: concurrent.futures.Future[Any], answer: concurrent.futures.Future[str]
+    ) -> None:
+        if done.cancelled():
+            _never(answer)
+        elif (exc := done.exception()) is None:
+            answer.set_result(self._answered(method, done.result()))
+        elif isinstance(exc, Exception):
+            answer.set_result(self._failed(method, exc))
+        else:
+            # The process ends, and the work is taken up by the next one: nobody can say yet how it went.
+            _never(answer)
+
+    def _answered(self, method: str, result: Any) -> str:
+        try:
+            return jsonutils.dumps({"result": serializer.encode(result)})
+        except Exception as exc:  # noqa: BLE001 - an answer that cannot be sent is an error of the method
+            return self._failed(method, exc)
+
+    def _failed(self, method: str, exc: Exception) -> str:
+        _log(method, self._endpoints, exc)
+        return _failure(exc)
 
     def _endpoint(self, message: dict[str, Any]) -> Endpoint:
         for endpoint in self._endpoints:
@@ -210,6 +239,12 @@ def _packed(context: RequestContext, message: Message) -> str:
             "args": serializer.encode(message.args),
         }
     )
+
+
+def _never(answer: concurrent.futures.Future[str]) -> None:
+    """There will be no answer: whoever waits for it hears so."""
+    if answer.cancel():
+        answer.set_running_or_notify_cancel()
 
 
 def _log(method: str, endpoints: Sequence[Endpoint], exc: Exception) -> None:
