@@ -14,8 +14,10 @@ from oslo_config import cfg
 from kilonova.base.periodic import Periodic
 from kilonova.compute import recovery, removal
 from kilonova.compute.events import ExternalEvents
+from kilonova.compute.inbox import Inbox
 from kilonova.compute.journal.book import Book
 from kilonova.compute.lanes import Lanes
+from kilonova.compute.network import NetworkCache
 from kilonova.compute.store import Store
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -73,12 +75,14 @@ class Agent:
     clients: Clients
     tracker: Tracker
     events: ExternalEvents
+    network: NetworkCache
     lanes: Lanes
     journal: Book
     conductor: ComputeTaskClient
     scheduler: SchedulerClient
     documents: Documents | None = None
     timers: Periodic = dataclasses.field(default_factory=lambda: Periodic("compute"))
+    inbox: Inbox = dataclasses.field(default_factory=Inbox)
     runner: Runner | None = None
     """Set by the service, which makes it for the agent."""
 

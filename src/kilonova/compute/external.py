@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kilonova.compute import guest
+from kilonova.compute.inbox import News
+from kilonova.compute.lanes import EVENT_KIND
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Task
@@ -17,19 +18,20 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 Event = objects.InstanceExternalEvent
+NETWORK = frozenset({"network-changed", "network-vif-deleted"})
 NOT_BUILT = frozenset({"volume-extended", "power-update", "volume-reimaged"})
 """Events of operations that this service does not have yet."""
 
 
 def handle(agent: Agent, ctxt: RequestContext, instances: Iterable[objects.Instance], events: Iterable[Event]) -> None:
-    """Wake whoever waits at once; what takes time (asking Neutron) goes on a lane of its own."""
+    """Wake whoever waits at once; what takes time (asking Neutron) is merged and goes on a lane of its own."""
     by_uuid = {instance.uuid: instance for instance in instances}
     for event in events:
         instance = by_uuid.get(event.instance_uuid)
         if instance is None:
             LOG.warning("event %s came without its instance %s", event.name, event.instance_uuid)
-        elif slow := SLOW.get(event.name):
-            _later(agent, ctxt, instance, event.tag, slow)
+        elif event.name in NETWORK:
+            _note(agent, ctxt, instance, event)
         elif event.name in NOT_BUILT:
             LOG.error("event %s of instance %s is not supported by this service", event.name, instance.uuid)
         else:
@@ -44,46 +46,33 @@ def _wake(agent: Agent, instance: objects.Instance, event: Event) -> None:
     LOG.log(level, "nothing waits for event %s-%s of instance %s", event.name, event.tag, instance.uuid)
 
 
-Slow = Callable[["Agent", RequestContext, objects.Instance, str | None], None]
+def _note(agent: Agent, ctxt: RequestContext, instance: objects.Instance, event: Event) -> None:
+    if event.name == "network-changed":
+        first = agent.inbox.changed(ctxt, instance, event.tag)
+    else:
+        first = agent.inbox.deleted(ctxt, instance, event.tag or "")
+    if first:
+        agent.lanes.submit(f"events/{instance.uuid}", lambda turn: _look(agent, instance.uuid), kind=EVENT_KIND)
 
 
-def _later(agent: Agent, ctxt: RequestContext, instance: objects.Instance, tag: str | None, work: Slow) -> None:
-    def job(turn: object) -> None:
-        try:
-            work(agent, ctxt, instance, tag)
-        except exceptions.NotFound as exc:
-            LOG.info("an event of instance %s came too late: %s", instance.uuid, exc)
-        except Exception:
-            LOG.exception("an event of instance %s could not be handled", instance.uuid)
-
-    agent.lanes.submit(f"events/{instance.uuid}", job)
-
-
-def network_changed(agent: Agent, ctxt: RequestContext, instance: objects.Instance, port_id: str | None) -> None:
-    """Read the port (all ports: None) again."""
-    cache = agent.store.call(ctxt, "InstanceInfoCache", "get_by_instance_uuid", instance.uuid)
-    cached = cache.get("network_info") or []
-    info = agent.clients.neutron.network_info(ctxt, instance, cached=cached, port_id=port_id)
-    save_network_info(agent, ctxt, cache, info)
+def _look(agent: Agent, uuid: str) -> None:
+    """Bring the cached interfaces of a server in line with what was reported."""
+    if (news := agent.inbox.take(uuid)) is None:
+        return
+    try:
+        _catch_up(agent, news)
+    except exceptions.NotFound as exc:
+        LOG.info("an event of instance %s came too late: %s", uuid, exc)
+    except Exception:
+        LOG.exception("an event of instance %s could not be handled", uuid)
 
 
-def interface_deleted(agent: Agent, ctxt: RequestContext, instance: objects.Instance, port_id: str | None) -> None:
-    """A port was deleted under the server: it leaves the cache. The guest keeps a dead interface until it is remade."""
-    cache = agent.store.call(ctxt, "InstanceInfoCache", "get_by_instance_uuid", instance.uuid)
-    cached = cache.get("network_info") or []
-    left = [vif for vif in cached if vif["id"] != port_id]
-    if len(left) != len(cached):
-        LOG.warning("port %s of instance %s was deleted", port_id, instance.uuid)
-        save_network_info(agent, ctxt, cache, left)
-
-
-def save_network_info(
-    agent: Agent, ctxt: RequestContext, cache: objects.InstanceInfoCache, info: list[guest.VifData]
-) -> None:
-    """Write the cache when it differs."""
-    if cache.get("network_info") != info:
-        cache.network_info = info
-        agent.store.act(ctxt, cache, "save")
-
-
-SLOW: Mapping[str, Slow] = {"network-changed": network_changed, "network-vif-deleted": interface_deleted}
+def _catch_up(agent: Agent, news: News) -> None:
+    """A port that was deleted leaves the cache. The guest keeps a dead interface until it is remade."""
+    if news.deleted:
+        for port_id in agent.network.drop(news.ctxt, news.instance, news.deleted):
+            LOG.warning("port %s of instance %s was deleted", port_id, news.instance.uuid)
+    if news.everything:
+        agent.network.refresh(news.ctxt, news.instance)
+    for port_id in sorted(news.changed - news.deleted):
+        agent.network.refresh(news.ctxt, news.instance, port_id)

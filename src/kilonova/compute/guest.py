@@ -24,29 +24,6 @@ NOT_PROPERTIES = ("min_ram", "min_disk", "disk_format", "container_format", "bas
 """Of what system metadata keeps of the image, these are the image's own attributes."""
 
 
-def network_info(instance: objects.Instance) -> list[dict[str, Any]]:
-    """The cached interfaces."""
-    cache = instance.get("info_cache")
-    return list(cache.get("network_info") or []) if cache is not None else []
-
-
-def remember(instance: objects.Instance, info: Sequence[Mapping[str, Any]]) -> None:
-    """Put the interfaces into the instance's cache; the caller saves the instance."""
-    cache = instance.get("info_cache")
-    if cache is None:
-        cache = objects.InstanceInfoCache(instance_uuid=instance.uuid)
-        instance.info_cache = cache
-    if cache.get("network_info") != list(info):
-        cache.network_info = [dict(vif) for vif in info]
-
-
-def refreshed_network(agent: Agent, ctxt: RequestContext, instance: objects.Instance) -> list[dict[str, Any]]:
-    """The interfaces as Neutron has them now, also into the cache (not saved)."""
-    info = agent.clients.neutron.network_info(ctxt, instance, cached=network_info(instance))
-    remember(instance, info)
-    return list(info)
-
-
 def image_meta(instance: objects.Instance) -> objects.ImageMeta:
     """What is known of the image the instance was made from, from its system metadata."""
     kept = {
@@ -98,6 +75,6 @@ def with_documents(agent: Agent, made: GuestSpec, security_groups: Sequence[str]
 
 def existing(agent: Agent, ctxt: RequestContext, instance: objects.Instance) -> GuestSpec:
     """The specification to start or reboot a guest from: interfaces from Neutron, disks from the record."""
-    info = refreshed_network(agent, ctxt, instance)
+    info = agent.network.refresh(ctxt, instance)
     disks = block_devices.assemble(instance, agent.store.block_devices(ctxt, instance.uuid))
     return spec(agent, ctxt, instance, info, disks)

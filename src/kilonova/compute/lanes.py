@@ -20,6 +20,20 @@ LOG = logging.getLogger(__name__)
 
 IDLE_SECONDS = 30.0
 
+BUILD_KIND = "build"
+GUEST_KIND = "guest"
+"""Work that waits for what a guest does: as long as its user pleases."""
+EVENT_KIND = "event"
+"""Asking Neutron again because of an event."""
+
+
+def limits(workers: int, builds: int) -> Mapping[str, int]:
+    """How many jobs of a kind run at once on a host of `workers` threads: no kind takes them all.
+
+    `builds`: how many servers are built at once, 0 for as many as there are threads.
+    """
+    return {BUILD_KIND: builds or workers, GUEST_KIND: max(1, workers // 2), EVENT_KIND: max(1, workers // 8)}
+
 
 class Preempted(Exception):
     """The job was asked to give way and did."""
@@ -49,6 +63,25 @@ class Turn:
 
 
 Job = Callable[[Turn], Any]
+
+
+def then(first: concurrent.futures.Future[Any], follow: Callable[[], Any]) -> concurrent.futures.Future[Any]:
+    """What `follow` returns or raises once `first` is there; the error of `first` where that has one."""
+    made: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+    def done(ended: concurrent.futures.Future[Any]) -> None:
+        if ended.cancelled():
+            made.cancel()
+            made.set_running_or_notify_cancel()
+            return
+        try:
+            ended.result()
+            made.set_result(follow())
+        except BaseException as exc:  # noqa: BLE001 - the waiter of the future gets it, whatever it is
+            made.set_exception(exc)
+
+    first.add_done_callback(done)
+    return made
 
 
 @dataclasses.dataclass(eq=False)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kilonova.compute.lanes import BUILD_KIND, GUEST_KIND
 from kilonova.compute.ops import delete, reboot, start, stop
 from kilonova.compute.ops.build import recover, run
 from kilonova.compute.runner import Operation
-
-BUILD_KIND = "build"
 
 _ALL = (
     Operation(
@@ -28,9 +27,21 @@ _ALL = (
         preempts=True,
         reverts=False,
     ),
-    Operation("stop_instance", event="compute_stop_instance", perform=stop.perform, recover=stop.recover),
+    Operation(
+        "stop_instance",
+        event="compute_stop_instance",
+        perform=stop.perform,
+        recover=stop.recover,
+        kind=GUEST_KIND,
+    ),
     Operation("start_instance", event="compute_start_instance", perform=start.perform, recover=start.recover),
-    Operation("reboot_instance", event="compute_reboot_instance", perform=reboot.perform, recover=reboot.recover),
+    Operation(
+        "reboot_instance",
+        event="compute_reboot_instance",
+        perform=reboot.perform,
+        recover=reboot.recover,
+        kind=GUEST_KIND,
+    ),
 )
 
 OPERATIONS: Mapping[str, Operation] = {operation.method: operation for operation in _ALL}

@@ -4,11 +4,13 @@ the reason on record, and what the caller prepared for the operation is put back
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from kilonova.clients.placement.client import allocation_body
+from kilonova.compute.lanes import then
 from kilonova.compute.runner import Operation, Runner, Work
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -59,16 +61,23 @@ _IN_A_STATE = frozenset({"set_admin_password"})
 """Calls before which the API takes the task state."""
 
 
-def refuse(runner: Runner, method: str, ctxt: RequestContext, args: Args) -> None:
-    """Raises what the caller understands, or NotSupported; after a cast the server is given back with a fault."""
+def refuse(runner: Runner, method: str, ctxt: RequestContext, args: Args) -> concurrent.futures.Future[Any]:
+    """What the caller understands, or NotSupported, as the future's error or raised.
+
+    After a cast the server is given back with a fault first.
+    """
     LOG.error("%s was asked for, which this service does not have", method)
     instance = args.get("instance")
     declared = table.API.by_name.get(method)
     waits = declared is not None and declared.call and method not in _IN_A_STATE
     if isinstance(instance, objects.Instance) and not waits:
         operation = Operation(method, event=f"compute_{method}", perform=_perform)
-        runner.accept(operation, ctxt, instance, args).result()
+        return then(runner.accept(operation, ctxt, instance, args), lambda: _raise(answer(method, args)))
     raise answer(method, args)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def answer(method: str, args: Args) -> Exception:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import clock
-from kilonova.compute import block_devices, guest
+from kilonova.compute import block_devices, network
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 
@@ -22,7 +22,7 @@ def take_down(
 ) -> None:
     """The guest first, then its addresses: a guest that cannot be stopped keeps them. May be repeated."""
     admin = ctxt.elevated()
-    info = guest.network_info(instance) or _found_interfaces(agent, admin, instance)
+    info = network.cached(instance) or _found_interfaces(agent, admin, instance)
     agent.driver.destroy(admin, instance, info, block_devices.assemble(instance, mappings))
     agent.clients.neutron.deallocate(admin, instance, cached=info)
     block_devices.release_all(agent, ctxt, mappings)

@@ -102,9 +102,16 @@ class Runner:
         )
         with self._lock:
             running = self._inside.get(entry.id)
-        if running is None and operation.repeat is not None:
-            operation.repeat(Work(self._agent, ctxt, instance, args, Turn(), entry))
-        return running or _finished(entry.result)
+        if running is not None:
+            return running
+        if (repeat := operation.repeat) is None:
+            return _finished(entry.result)
+
+        def again(turn: Turn) -> str | None:
+            repeat(Work(self._agent, ctxt, instance, args, turn, entry))
+            return entry.result
+
+        return self._agent.lanes.submit(instance.uuid, again)
 
     def of_our_own(
         self, method: str, instance: objects.Instance, args: Mapping[str, Any], resumed: bool

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Callable
 from typing import Any
 
 from kilonova.compute import disconnection, external, refusal
 from kilonova.compute.agent import Agent
+from kilonova.compute.lanes import GUEST_KIND, then
 from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.runner import Runner
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.rpc import compute as table
 
+Answer = concurrent.futures.Future[Any]
+"""What the caller gets once it is there; no thread of the bus waits for it."""
+
 SERVED = frozenset(served.name for served in table.API.served)
 
 
 class Handlers:
-    """One host's methods. Operations on guests are queued; their callers wait only where the contract has an answer."""
+    """One host's methods. What may take long is queued, and its caller waits for the future that is returned."""
 
     def __init__(self, agent: Agent, runner: Runner) -> None:
         self._agent = agent
@@ -35,9 +40,10 @@ class Handlers:
     def reboot_instance(self, ctxt: RequestContext, *, instance: objects.Instance, **args: Any) -> None:
         self._queue("reboot_instance", ctxt, instance, args)
 
-    def stop_instance(self, ctxt: RequestContext, *, instance: objects.Instance, clean_shutdown: bool = True) -> None:
-        """Sent as a cast or as a call whose caller goes on once the guest is off; so it always waits."""
-        self._queue("stop_instance", ctxt, instance, {"clean_shutdown": clean_shutdown}).result()
+    def stop_instance(self, ctxt: RequestContext, *, instance: objects.Instance, clean_shutdown: bool = True) -> Answer:
+        """Sent as a cast, or as a call whose caller goes on once the guest is off."""
+        stopping = self._queue("stop_instance", ctxt, instance, {"clean_shutdown": clean_shutdown})
+        return then(stopping, lambda: None)
 
     def external_instance_event(
         self,
@@ -50,13 +56,13 @@ class Handlers:
 
     def remove_volume_connection(
         self, ctxt: RequestContext, *, volume_id: str, instance: objects.Instance, delete_attachment: bool
-    ) -> None:
+    ) -> Answer:
         """In turn with what else happens to the guest. Raises what `disconnection.disconnect` does."""
 
         def job(turn: object) -> None:
             disconnection.disconnect(self._agent, ctxt, instance, volume_id, delete_attachment)
 
-        self._agent.lanes.submit(instance.uuid, job).result()
+        return self._agent.lanes.submit(instance.uuid, job, kind=GUEST_KIND)
 
     def get_console_output(
         self, ctxt: RequestContext, *, instance: objects.Instance, tail_length: int | str | None
@@ -68,22 +74,26 @@ class Handlers:
         """Raises NotImplementedError where the driver has none."""
         return self._agent.driver.uptime()
 
-    def set_host_enabled(self, ctxt: RequestContext, *, enabled: bool) -> str:
+    def set_host_enabled(self, ctxt: RequestContext, *, enabled: bool) -> Answer:
         """Tell Placement whether schedulers may use this host. The word is the contract's."""
-        self._agent.tracker.set_disabled(ctxt, disabled=not enabled)
-        return "enabled" if enabled else "disabled"
+
+        def job(turn: object) -> str:
+            self._agent.tracker.set_disabled(ctxt, disabled=not enabled)
+            return "enabled" if enabled else "disabled"
+
+        return self._agent.lanes.submit("host", job)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Methods of the contract that are not built."""
         if name not in SERVED:
             raise AttributeError(name)
 
-        def refuse(ctxt: RequestContext, **args: Any) -> None:
-            refusal.refuse(self._runner, name, ctxt, args)
+        def refuse(ctxt: RequestContext, **args: Any) -> Answer:
+            return refusal.refuse(self._runner, name, ctxt, args)
 
         return refuse
 
-    def _queue(self, method: str, ctxt: RequestContext, instance: objects.Instance, args: dict[str, Any]) -> Any:
+    def _queue(self, method: str, ctxt: RequestContext, instance: objects.Instance, args: dict[str, Any]) -> Answer:
         return self._runner.accept(OPERATIONS[method], ctxt, instance, {"instance": instance, **args})
 
 

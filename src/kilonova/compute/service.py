@@ -17,8 +17,9 @@ from kilonova.compute.agent import Agent, Documents, Loop, Loops
 from kilonova.compute.events import ExternalEvents
 from kilonova.compute.heartbeat import BINARY, Heartbeat
 from kilonova.compute.journal.book import Book
-from kilonova.compute.lanes import Lanes, Preempted
-from kilonova.compute.operations import BUILD_KIND, OPERATIONS
+from kilonova.compute.lanes import Lanes, Preempted, limits
+from kilonova.compute.network import NetworkCache
+from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.provider import Reporter
 from kilonova.compute.resources import Tracker
 from kilonova.compute.runner import Runner
@@ -200,7 +201,8 @@ def make(
         clients=clients,
         tracker=Tracker(conf, host, store, driver, Reporter(conf, clients.placement)),
         events=events,
-        lanes=Lanes(workers, {BUILD_KIND: conf.max_concurrent_builds or workers}),
+        network=NetworkCache(store, clients.neutron),
+        lanes=Lanes(workers, limits(workers, conf.max_concurrent_builds)),
         journal=Book(state_path / "journal.sqlite3"),
         conductor=ComputeTaskClient(bus),
         scheduler=SchedulerClient(bus),

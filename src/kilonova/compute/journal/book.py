@@ -75,9 +75,7 @@ class Book:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         # A killed process loses nothing with NORMAL; a host that lost power has lost its guests too.
-        self._db.executescript(
-            "PRAGMA secure_delete=ON; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA
-        )
+        self._db.executescript("PRAGMA secure_delete=ON; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA)
         self._rid_of_old_pages()
         self._forgotten = True
         """Whether SQLite's log may hold what the file has forgotten; so may that of a run that was killed."""

@@ -50,6 +50,14 @@ class Lanes(Protocol):
     ) -> concurrent.futures.Future[Any]: ...
 
 
+class Network(Protocol):
+    """The cached interfaces of servers."""
+
+    def refresh(
+        self, ctxt: RequestContext, instance: objects.Instance, port_id: str | None = None
+    ) -> Sequence[Mapping[str, Any]]: ...
+
+
 class Host(Protocol):
     @property
     def conf(self) -> cfg.ConfigOpts: ...
@@ -68,6 +76,9 @@ class Host(Protocol):
 
     @property
     def lanes(self) -> Lanes: ...
+
+    @property
+    def network(self) -> Network: ...
 
     def tracked(self) -> set[str]:
         """Instances that the host knows to be its own."""

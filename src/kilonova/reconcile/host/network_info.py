@@ -54,15 +54,12 @@ class NetworkInfo:
     def repair(self, instance: objects.Instance) -> None:
         """Bind strayed ports back to this host, then write what Neutron says."""
         host, ctxt, neutron = self._host, context.admin(), self._host.clients.neutron
-        cache = instance.info_cache
         if instance.task_state is None and self._strayed(instance):
             LOG.warning("ports of instance %s are bound to this host again", instance.uuid)
             neutron.setup_binding(ctxt, instance, host.host)
-        info = neutron.network_info(ctxt, instance, cached=cache.get("network_info") or [])
-        if info != cache.get("network_info"):
+        before = instance.info_cache.get("network_info")
+        if host.network.refresh(ctxt, instance) != before:
             LOG.info("cached interfaces of instance %s were out of date", instance.uuid)
-            cache.network_info = info
-            host.store.act(ctxt, cache, "save")
 
     def _strayed(self, instance: objects.Instance) -> bool:
         ports = self._host.clients.neutron.ports_by_device(context.admin(), instance.uuid, instance.project_id)

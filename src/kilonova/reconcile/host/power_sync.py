@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 
 from kilonova.contract import context, exceptions, objects
@@ -56,6 +57,9 @@ class PowerSync:
         self._host = host
         self.spacing: float = host.conf.sync_power_state_interval
         self._listens = host.conf.workarounds.handle_virt_lifecycle_events
+        self._lock = threading.Lock()
+        self._waiting: dict[str, int | None] = {}
+        """Guests that are to be looked at, with the power state that is expected of them: the last word counts."""
 
     def run(self) -> int:
         """Compare all; the number of servers that were put right or queued for it."""
@@ -81,7 +85,17 @@ class PowerSync:
             self._queue(event.uuid, EXPECTED[event.change])
 
     def _queue(self, uuid: str, expected: int | None = None) -> None:
-        self._host.lanes.submit(uuid, lambda turn: self.repair(uuid, expected))
+        """However often a guest goes up and down, one look at it waits."""
+        with self._lock:
+            waits = uuid in self._waiting
+            self._waiting[uuid] = expected
+        if not waits:
+            self._host.lanes.submit(uuid, lambda turn: self._look(uuid))
+
+    def _look(self, uuid: str) -> None:
+        with self._lock:
+            expected = self._waiting.pop(uuid)
+        self.repair(uuid, expected)
 
     def repair(self, uuid: str, expected: int | None = None) -> None:
         """Look again, on the instance's lane, and act on what is true now."""

@@ -83,8 +83,10 @@ class Bus:
 
         A method `m` of the interface is carried out by the first handler that has it, called as
         `handler.m(ctxt, **arguments)`. A future that it returns is answered with its outcome once that is there; until
-        then no thread of the server waits for it. A compute service also serves the topic on which hosts answer each other while
-        they shut down, unless `topic` names another or `alt` is false.
+        then no thread of the server waits for it.
+
+        A compute service also serves the topic on which hosts answer each other while they shut down, unless `topic`
+        names another or `alt` is false.
         """
         apis = SERVED[api]
         offered = endpoints(apis, handlers)

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from kilonova.base import log, retry
-from kilonova.compute import block_devices, guest
+from kilonova.compute import block_devices, network
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build.job import GONE, OVERTAKEN, RESCHEDULED, Build
 from kilonova.compute.runner import Explained
@@ -247,7 +247,7 @@ def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
         agent.clients.neutron.deallocate(
             ctxt, instance, requested=build.arg("requested_networks"), cached=build.network_info
         )
-        guest.remember(instance, [])
+        network.remember(instance, [])
         if "network_allocated" in instance.system_metadata:
             # The next host would look for ports that are gone, if it is one of Nova's.
             instance.system_metadata = {**instance.system_metadata, "network_allocated": "False"}

@@ -35,7 +35,9 @@ class Build:
     def save(self, task: str | None) -> None:
         """Write what changed, and the next task state, by compare-and-swap."""
         self.instance.task_state = task
-        self.work.agent.store.save(self.work.ctxt, self.instance, expected=self.task)
+        agent, ctxt = self.work.agent, self.work.ctxt
+        with agent.network.saving(ctxt, self.instance):
+            agent.store.save(ctxt, self.instance, expected=self.task)
         self.task = task
 
     @classmethod

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.compute import block_devices, guest
+from kilonova.compute import block_devices, network
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build import failure, run
 from kilonova.compute.ops.build.job import ACTIVE, REFUSED, RESCHEDULED, Build
@@ -88,7 +88,7 @@ def _load(build: Build) -> None:
     """What the record knows of the dead agent's work; the guest is presumed to be there."""
     build.mappings = build.work.agent.store.block_devices(build.work.ctxt, build.instance.uuid)
     build.disks = block_devices.assemble(build.instance, build.mappings)
-    build.network_info = guest.network_info(build.instance)
+    build.network_info = network.cached(build.instance)
     build.spawning = True
     build.task = build.instance.task_state
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import clock
-from kilonova.compute import block_devices, guest
+from kilonova.compute import block_devices, guest, network
 from kilonova.compute.ops.build import failure
 from kilonova.compute.ops.build.job import ACTIVE, REFUSED, Build, as_list
 from kilonova.compute.runner import Work
@@ -46,7 +46,8 @@ def perform(work: Work) -> str:
     except Exception as exc:  # noqa: BLE001 - every failure has an end that is recorded
         return failure.end(build, exc)
     try:
-        make(build)
+        with work.agent.network.draft(build.instance.uuid):
+            make(build)
     except Exception as exc:  # noqa: BLE001 - as above
         return failure.end(build, exc)
     finish(build)
@@ -86,7 +87,7 @@ def allocate_networks(build: Build) -> None:
             mapping=build.request_mapping,
             first=build.first,
         )
-    guest.remember(instance, build.network_info)
+    network.remember(instance, build.network_info)
     instance.system_metadata = {
         **instance.system_metadata,
         "network_allocated": "True",
