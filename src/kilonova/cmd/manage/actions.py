@@ -12,6 +12,9 @@ from kilonova.cmd.manage.session import Session
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+UNFORESEEN = 255
+"""The exit code of a command that something unforeseen happened to."""
+
 MAX_COUNT = 2**63 - 1
 """More rows no database takes for a limit."""
 
@@ -60,7 +63,8 @@ def positive(text: str, *, wrong: int) -> int:
 class Action:
     """`nova-manage CATEGORY NAME`. `run(session, **arguments)` returns the exit code or raises Refused.
 
-    `exit_codes` explains the codes; `unforeseen` is that of an exception which nobody expected.
+    `exit_codes` explains the action's own codes; `unforeseen` is that of an exception which nobody expected, and of a
+    cell that does not answer where no other code says so.
     """
 
     category: str
@@ -69,16 +73,17 @@ class Action:
     run: Callable[..., int]
     arguments: Sequence[Argument] = ()
     exit_codes: dict[int, str] = dataclasses.field(default_factory=dict)
-    unforeseen: int = 255
+    unforeseen: int = UNFORESEEN
 
     def add_parser(self, subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         """Declare the action's words on the command line."""
-        codes = "\n".join(f"  {code}  {meaning}" for code, meaning in self.exit_codes.items())
+        meanings = {self.unforeseen: "a cell does not answer, or something unforeseen happened", **self.exit_codes}
+        codes = "\n".join(f"  {code}  {meaning}" for code, meaning in sorted(meanings.items()))
         parser = subparsers.add_parser(
             self.name,
             help=self.help,
             description=self.help,
-            epilog=f"exit codes:\n{codes}" if codes else None,
+            epilog=f"exit codes:\n{codes}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         for one in self.arguments:

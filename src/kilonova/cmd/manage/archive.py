@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from kilonova.cmd.command import one_line
 from kilonova.cmd.manage import times
-from kilonova.cmd.manage.actions import Action, Refused, argument, switch
+from kilonova.cmd.manage.actions import UNFORESEEN, Action, Refused, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import archive
@@ -21,7 +21,7 @@ from kilonova.db.engine import Database, DatabaseError, Tx
 
 MAX_ROWS = 2**31 - 1
 
-NO_API_DATABASE, UNFORESEEN = 3, 255
+NO_API_DATABASE = 3
 
 _NO_API_DATABASE = "The API database, which has the mappings of archived servers, does not answer:"
 
@@ -234,7 +234,6 @@ ACTIONS = (
             2: "--before is no time",
             3: "there was nothing to purge",
             4: "the API database does not answer",
-            255: "a cell does not answer, or something unforeseen happened",
         },
     ),
 )

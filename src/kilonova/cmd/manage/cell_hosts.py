@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kilonova.cmd.manage.actions import Action, argument, switch
+from kilonova.cmd.manage.actions import UNFORESEEN, Action, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import host_mappings
 from kilonova.db.cell import compute_nodes, instances, services
@@ -40,7 +40,7 @@ def discover_hosts(session: Session, cell_uuid: str | None, verbose: bool, stric
         tell(f"Cell {cell.name or ''} {cell.uuid}: {len(new)} new hosts{': ' if new else ''}{', '.join(new)}")
         found += new
     if down:
-        return 255
+        return UNFORESEEN
     return int(not found) if strict else 0
 
 
@@ -115,7 +115,6 @@ ACTIONS = (
             0: "done",
             1: "no new host (--strict), or no such cell",
             2: "another run mapped a host at the same time",
-            255: "a cell does not answer; the others are done",
         },
     ),
     Action(
