@@ -26,7 +26,8 @@ from kilonova.db.api import build_requests, flavors
 from kilonova.db.cell import instances
 from kilonova.db.cell import tables as t
 from kilonova.db.cell.tables import INSTANCES, SERVICES, TAGS
-from kilonova.db.engine import Database, DatabaseError, lacks_tables
+from kilonova.db.engine import Database, DatabaseError
+from kilonova.db.failures import lacks_tables
 from kilonova.db.migrations import sync
 from kilonova.db.objects import instance as store
 from kilonova.db.outcomes import DuplicateError, Missing, Stale, Updated

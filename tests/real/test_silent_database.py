@@ -18,7 +18,8 @@ from tests.real.database_fixtures import database_server
 
 from kilonova.base import clock
 from kilonova.db import silence
-from kilonova.db.engine import Database, Tx, is_disconnect
+from kilonova.db.engine import Database, Tx
+from kilonova.db.failures import is_disconnect
 
 __all__ = ["database_server"]
 

@@ -16,7 +16,7 @@ def on_cells(prog: str, arguments: argparse.Namespace) -> int:
     from kilonova.db.cells import Cells
 
     files = [word for name in arguments.config_file or () for word in ("--config-file", name)]
-    cells = Cells(configuration.load(files, prog))
+    cells = Cells(configuration.load(files, prog), patient=True)
     try:
         run: Callable[[Cells, argparse.Namespace], int] = arguments.run
         return run(cells, arguments)

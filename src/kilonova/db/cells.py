@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
-import sqlalchemy as sa
 from oslo_config import cfg
 
 from kilonova.base import clock, pools
 from kilonova.db import templates
 from kilonova.db.api import cell_mappings, instance_mappings
 from kilonova.db.api.cell_mappings import CELL0_UUID
-from kilonova.db.engine import UNUSABLE, Database, DatabaseError, UnusableDatabase, lacks_tables
+from kilonova.db.engine import Database, UnusableDatabase
+from kilonova.db.failures import LOST, UNUSABLE, DatabaseError, lacks_tables
 from kilonova.db.query import Row
 
 LOG = logging.getLogger(__name__)
@@ -30,9 +30,6 @@ SCATTER_WORKERS = 32
 """Questions that one cell may have to answer at a time; one that hangs must not use up what the others need."""
 
 SCATTER_TIMEOUT = 60.0
-
-LOST = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
-"""What a database that is away raises."""
 
 __all__ = ["CELL0_UUID", "LOST", "Cell", "CellDown", "Cells", "NoApiDatabaseError", "UnknownCellError"]
 
@@ -70,12 +67,14 @@ class CellDown(msgspec.Struct, frozen=True):
 
 class Cells:
     """Databases by cell. The mappings are read again after a minute, or when an unknown cell is asked for.
-
     While the API database is away the last known ones serve: what happens in a cell needs no other database.
+
+    `patient`: as of Database.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, *, patient: bool = False) -> None:
         self._conf = conf
+        self._patient = patient
         self._lock = threading.Lock()
         self._databases: dict[str, Database] = {}
         self._cells: dict[str, Cell] = {}
@@ -83,8 +82,8 @@ class Cells:
         self._failed_at = float("-inf")
         self._reading = threading.Lock()
         self._pools: dict[str, pools.ThreadPool] = {}
-        self._api = Database.from_group(conf.api_database) if conf.api_database.connection else None
-        self._own = Database.from_group(conf.database) if conf.database.connection else None
+        self._api = self._from(conf.api_database) if conf.api_database.connection else None
+        self._own = self._from(conf.database) if conf.database.connection else None
         if self._own is not None:
             self._databases[conf.database.connection] = self._own
 
@@ -146,8 +145,8 @@ class Cells:
     ) -> dict[str, T | CellDown]:
         """`fn(cell)` for many cells at once (default: all), by uuid, in the order of the cells.
 
-        A cell whose database fails, or that needs more than `timeout` seconds, answers CellDown; other exceptions are
-        raised.
+        A cell whose database is away, or that needs more than `timeout` seconds, answers CellDown; other exceptions,
+        those of a database that is there among them, are raised: a refused question makes no server vanish.
         """
         asked = list(self.all() if cells is None else cells)
         deadline = clock.monotonic() + timeout
@@ -155,7 +154,7 @@ class Cells:
         return {uuid: _answer(uuid, future, deadline) for uuid, future in pending.items()}
 
     def ask(self, fn: Callable[[Cell], T], cell: Cell) -> T | CellDown:
-        """`fn(cell)` in the caller's thread; CellDown when its database fails, or is silent (silence.py)."""
+        """`fn(cell)` in the caller's thread; CellDown when its database is away, or is silent (silence.py)."""
         try:
             return fn(cell)
         except (*LOST, DatabaseError) as exc:
@@ -170,6 +169,9 @@ class Cells:
         """Close every pooled connection."""
         for database in {*self._databases.values(), *filter(None, [self._api])}:
             database.dispose()
+
+    def _from(self, group: cfg.ConfigOpts.GroupAttr, url: str | None = None) -> Database:
+        return Database.from_group(group, url, patient=self._patient)
 
     def _known(self) -> dict[str, Cell]:
         if self._read_at is None:
@@ -206,7 +208,7 @@ class Cells:
     def _made(self, url: str) -> Database:
         """One cell's mistaken URL takes no other cell away."""
         try:
-            return Database.from_group(self._conf.database, url)
+            return self._from(self._conf.database, url)
         except UNUSABLE as exc:
             made = UnusableDatabase(url, exc)
             LOG.error("the database URL %s of a cell cannot be used: %s", made.name, exc)
@@ -235,7 +237,7 @@ def _answer(uuid: str, future: concurrent.futures.Future[Any] | CellDown, deadli
 
 
 def _down(uuid: str, exc: Exception) -> CellDown:
-    """What is the fault of the cell's database; raises what is ours."""
+    """A database that is away, or was never created; raises every other error."""
     if not isinstance(exc, LOST) and not lacks_tables(exc):
         raise exc
     LOG.warning("cell %s does not answer: %s", uuid, exc)

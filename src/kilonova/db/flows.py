@@ -10,7 +10,8 @@ import msgspec
 import sqlalchemy as sa
 
 from kilonova.db import query as queries
-from kilonova.db.engine import Database, is_disconnect, is_retryable
+from kilonova.db.engine import Database
+from kilonova.db.failures import is_disconnect, is_retryable
 from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
 from kilonova.db.outcomes import DuplicateError
 from kilonova.flow.store import LIVE, Change, EventKind, FlowEvent, FlowRow, LeaseLost, NewFlow, State

@@ -1,4 +1,4 @@
-"""Connections to a MySQL server by PyMySQL that share what is costly about TLS, and notice a peer that is gone.
+"""Connections to a MySQL server by PyMySQL that share what is costly about TLS, and notice a silent peer.
 
 PyMySQL offers TLS on every connection and, for that, reads all certificates of the system each time: 20 ms of CPU
 time, many times what the rest of a connection takes. A pool under load makes and drops connections all the time.
@@ -24,7 +24,11 @@ class SharingConnection(Connection):
     """A connection whose TLS context is that of all others with the same options."""
 
     def connect(self, sock: socket.socket | None = None) -> None:
+        # The driver bounds only the way to the port; a server that hangs would not answer for ever.
+        usual = getattr(self, "_read_timeout", None)
+        self._read_timeout = self.connect_timeout
         super().connect(sock)
+        self._read_timeout = usual
         if self._sock is not None and self._sock.family != socket.AF_UNIX:
             silence.bound(self._sock)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import urllib.parse
 
+from kilonova.base.secrets import masked
+
 LOG = logging.getLogger(__name__)
 
 
@@ -12,7 +14,7 @@ def fill(template: str, own: str | None) -> str:
     """The template filled in from the service's own URL. Without one, or when a name is unknown, it stays as it is."""
     if own is None:
         if "{" in template:
-            LOG.error("the URL %s of a cell is a template, but this service has no URL to fill it from", template)
+            LOG.error("the URL %s of a cell is a template; this service has no URL to fill it from", masked(template))
         return template
     try:
         return template.format(**_parts(own))

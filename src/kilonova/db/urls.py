@@ -16,7 +16,7 @@ DRIVERS = {
 
 def parse(url: str, parameters: str = "") -> sa.URL:
     """The URL with the driver we use and with extra `name=value&...` parameters. Raises sqlalchemy's ArgumentError."""
-    parsed = sa.make_url(url)
+    parsed = _made(url)
     if parsed.drivername in DRIVERS:
         parsed = parsed.set(drivername=DRIVERS[parsed.drivername])
     if parameters:
@@ -29,15 +29,15 @@ def text(url: sa.URL) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def shown(url: str) -> str:
-    """The URL for people: the password hidden. What is no URL is shown as it is."""
-    try:
-        return sa.make_url(url).render_as_string(hide_password=True)
-    except sa.exc.ArgumentError:
-        return url
-
-
 def with_suffix(url: str, suffix: str) -> str:
-    """The URL of the database of the same server whose name has the suffix."""
-    parsed = sa.make_url(url)
+    """The URL of the database of the same server whose name has the suffix. Raises sqlalchemy's ArgumentError."""
+    parsed = _made(url)
     return text(parsed.set(database=f"{parsed.database}{suffix}"))
+
+
+def _made(url: str) -> sa.URL:
+    try:
+        return sa.make_url(url)
+    except (ValueError, sa.exc.ArgumentError):
+        # The reason quotes what was taken for the port: perhaps a part of the password.
+        raise sa.exc.ArgumentError("it is not the URL of a database") from None

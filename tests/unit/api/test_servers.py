@@ -16,6 +16,7 @@ from kilonova.base import ids
 from kilonova.db.api import aggregates, build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cells
+from kilonova.db.failures import LostError
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -279,7 +280,7 @@ def half(world: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     lost = world.cell("c2").database
 
     def broken(*_: Any, **__: Any) -> Any:
-        raise sa.exc.OperationalError("SELECT", None, OSError("away"))
+        raise LostError("SELECT", None, OSError("away"))
 
     monkeypatch.setattr(lost, "read", broken)
     return found
@@ -308,7 +309,7 @@ def test_a_server_that_went_before_its_cell_was_lost_is_gone(world: Any, half: d
 
 def test_a_cell_that_is_lost_within_a_list_fails_it(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds.server(world)
-    lost = sa.exc.OperationalError("SELECT", {}, Exception("gone"))
+    lost = LostError("SELECT", {}, Exception("gone"))
     monkeypatch.setattr(listing, "instance_parts", Mock(attach=Mock(side_effect=lost)))
     assert world.get("/servers/detail").status_code == 500
 

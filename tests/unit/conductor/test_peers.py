@@ -17,6 +17,7 @@ from kilonova.db.api.tables import CELL_MAPPINGS
 from kilonova.db.cell.tables import SERVICES
 from kilonova.db.cells import CELL0_UUID
 from kilonova.db.engine import Database
+from kilonova.db.failures import LostError
 from kilonova.db.heartbeat import service_announce
 from kilonova.wire.rpc.errors import RpcTimeout, RpcUnreachable
 
@@ -135,7 +136,7 @@ def test_a_cell_that_is_down_is_remembered_and_else_doubted(
     assert not found.near()
 
     def away(*args: Any, **kwargs: Any) -> Any:
-        raise sa.exc.OperationalError("SELECT", {}, Exception("no database"))
+        raise LostError("SELECT", {}, Exception("no database"))
 
     database = stage.cells.cell(CELL0_UUID).database
     monkeypatch.setattr(database, "query", away)

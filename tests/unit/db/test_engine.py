@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import ssl
 import threading
@@ -16,7 +17,9 @@ from oslo_config import cfg
 from kilonova import conf as configuration
 from kilonova.db import mysql, query, urls
 from kilonova.db.cell.tables import INSTANCE_FAULTS, SERVICES
-from kilonova.db.engine import Database, DatabaseOptions, NestedWriteError, is_retryable
+from kilonova.db.connecting import DatabaseOptions
+from kilonova.db.engine import Database, NestedWriteError
+from kilonova.db.failures import is_retryable
 from kilonova.db.outcomes import DuplicateError
 
 
@@ -161,8 +164,22 @@ def test_parameters_are_added_to_the_url() -> None:
 
 
 def test_passwords_are_hidden() -> None:
-    assert Database("mysql+pymysql://u:secret@h/n").name == "mysql+pymysql://u:***@h/n"
-    assert "secret" not in urls.shown("mysql+pymysql://u:secret@h/n")
+    assert Database("mysql+pymysql://u:secret@h/n").name == "mysql+pymysql://u:****@h/n"
+    assert "se" not in Database("mysql+pymysql://u:se/cr@et@h/n").name
+    with pytest.raises(sa.exc.ArgumentError) as refused:
+        Database("mysql+pymysql://u:secr@h:et@h/n")
+    assert "et" not in str(refused.value).replace("the", "")
+
+
+def test_what_is_written_is_in_no_error_and_no_log(cell_db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    cell_db.run(query.insert, SERVICES, {"host": "s3cret", "binary": "b", "topic": "t"})
+    noisy = Database(str(cell_db.url), connection_debug=100)
+    with caplog.at_level("DEBUG"), pytest.raises(sa.exc.IntegrityError) as refused:
+        noisy.run(lambda tx: tx.execute(SERVICES.insert(), {"host": "s3cret", "binary": "b", "topic": "t"}))
+    logging.getLogger("sqlalchemy.engine").setLevel(logging.NOTSET)
+    noisy.dispose()
+    assert "INSERT" in str(refused.value)
+    assert "s3cret" not in str(refused.value) + caplog.text
 
 
 def test_suffix_goes_behind_the_name() -> None:

@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from tests.unit.compute.world import wait_for
 from tests.unit.conductor.stage import CELL1_UUID, PROJECT, Stage
 from tests.unit.conductor.test_build import run
@@ -19,6 +18,7 @@ from kilonova.conductor import records
 from kilonova.contract import objects
 from kilonova.db import flows
 from kilonova.db.cell import tables
+from kilonova.db.failures import LostError
 from kilonova.db.flow_tables import KN_FLOW
 from kilonova.db.objects import migration as migrations
 from kilonova.flow.store import NewFlow, State
@@ -204,7 +204,7 @@ def test_a_dry_run_forgets_no_flows(stage: Stage) -> None:
 
 def test_flows_of_a_cell_that_is_down_do_not_keep_others_stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*args: Any, **kwargs: Any) -> Any:
-        raise sa.exc.OperationalError("SELECT", None, OSError("the database is away"))
+        raise LostError("SELECT", None, OSError("the database is away"))
 
     database = stage.cells.cell(CELL1_UUID).database
     monkeypatch.setattr(database, "query", away)

@@ -1,14 +1,12 @@
-"""URLs of cells on the command line: defaults from the configuration, checks, passwords hidden."""
+"""URLs of cells on the command line: defaults from the configuration, checks."""
 
 from __future__ import annotations
 
-import re
 import urllib.parse
 
+from kilonova.base.secrets import masked
 from kilonova.cmd.manage.session import Session
 from kilonova.db import templates
-
-_PASSWORD = re.compile(r"(?<=[/,])([^:/@,]*):[^@/]*?@")
 
 
 def transport_url_or_own(session: Session, given: str | None, *, required: bool = True) -> str | None:
@@ -22,7 +20,7 @@ def transport_url_or_own(session: Session, given: str | None, *, required: bool 
             return None
         session.say("No --transport-url given: that of [DEFAULT] transport_url is taken.")
     if not urllib.parse.urlparse(templates.fill(url, session.conf.transport_url)).scheme:
-        session.say(f"{url} is not the URL of a message bus.")
+        session.say(f"{masked(url)} is not the URL of a message bus.")
         return None
     return str(url)
 
@@ -38,8 +36,3 @@ def database_or_own(session: Session, given: str | None, *, required: bool = Tru
     if required:
         session.say("Give --database_connection: [database] connection is not set.")
     return None
-
-
-def masked(url: str) -> str:
-    """The URL with every password in it replaced."""
-    return _PASSWORD.sub(r"\1:****@", url)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kilonova.base import ids
+from kilonova.base.secrets import masked
 from kilonova.cmd.manage.actions import Action, argument, switch
-from kilonova.cmd.manage.cell_urls import database_or_own, masked, transport_url_or_own
+from kilonova.cmd.manage.cell_urls import database_or_own, transport_url_or_own
 from kilonova.cmd.manage.session import Session
 from kilonova.db.api import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.cell import compute_nodes, instances

@@ -27,7 +27,7 @@ class Session:
     @functools.cached_property
     def cells(self) -> Cells:
         """The databases."""
-        return Cells(self.conf)
+        return Cells(self.conf, patient=True)
 
     @functools.cached_property
     def clients(self) -> Clients:

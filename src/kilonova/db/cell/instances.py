@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.base import ids
-from kilonova.db import query
+from kilonova.db import failures, query
 from kilonova.db.cell import instance_filters, instance_parts
 from kilonova.db.cell.tables import (
     BLOCK_DEVICE_MAPPING,
@@ -110,7 +110,8 @@ def instance_list(
         return []
     if marker is not None:
         narrowed = narrowed.where(query.after(INSTANCES, sort, _marker(tx, marker, sort)))
-    found = query.rows(tx, narrowed.order_by(*order).limit(limit))
+    with failures.of_filters():
+        found = query.rows(tx, narrowed.order_by(*order).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
 
@@ -146,7 +147,8 @@ def instance_list_in_use(
 def instance_uuids(tx: Tx, filters: Mapping[str, Any]) -> list[str]:
     """The uuids of all instances that match, in no order. Raises InvalidFilterError."""
     narrowed = _narrowed(tx, sa.select(_C.uuid), filters)
-    return [] if narrowed is None else query.values(tx, narrowed)
+    with failures.of_filters():
+        return [] if narrowed is None else query.values(tx, narrowed)
 
 
 def instance_uuids_by_host(tx: Tx, hosts: Iterable[str]) -> dict[str, list[str]]:
@@ -161,7 +163,8 @@ def instance_uuids_by_host(tx: Tx, hosts: Iterable[str]) -> dict[str, list[str]]
 def instance_count(tx: Tx, filters: Mapping[str, Any]) -> int:
     """How many match. Raises InvalidFilterError."""
     narrowed = _narrowed(tx, sa.select(sa.func.count()).select_from(INSTANCES), filters)
-    return 0 if narrowed is None else int(tx.execute(narrowed).scalar_one())
+    with failures.of_filters():
+        return 0 if narrowed is None else int(tx.execute(narrowed).scalar_one())
 
 
 def instance_usage(
