@@ -257,7 +257,7 @@ def test_database_that_does_not_answer_is_one_line(cloud: Cloud, capsys: pytest.
     cloud.conf.write_text("[api_database]\nconnection = mysql+pymysql://u:secret@127.0.0.1:1/n\ndb_max_retries = 0\n")
     assert cloud.run("cell_v2", "list_cells") == 255
     error = capsys.readouterr().err
-    assert error.startswith("ERROR: OperationalError")
+    assert error.startswith("ERROR: UnreachableError")
     assert "secret" not in error
 
 
