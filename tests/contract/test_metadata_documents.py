@@ -180,4 +180,5 @@ def test_network_data(name, vifs):
 
 def test_network_data_obeys_the_published_schema():
     import jsonschema
+
     jsonschema.validate(network_data([vif(SUBNET, SUBNET6)]), FACTS["network_data_schema"])

@@ -3,7 +3,6 @@
 Options of our own are in the group `kilonova`.
 """
 
-
 import pytest
 from tests.contract import facts as novas
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from kilonova.db.engine import is_disconnect, is_retryable
+from kilonova.db.failures import LOST, DatabaseError, is_disconnect, is_retryable
 
 _SQLITE: Final = ("is full", "disk i/o error", "unable to open database file", "readonly database", "out of memory")
 
@@ -31,9 +31,9 @@ _POSTGRESQL: Final = ("08", "40", "53", "57P", "58", "25006", "55P03")
 
 def is_away(exc: BaseException) -> bool:
     """Whether the same may work in a moment, because the failure is the database's and not the statement's."""
-    if isinstance(exc, sa.exc.TimeoutError):
+    if isinstance(exc, LOST):
         return True
-    if not isinstance(exc, sa.exc.DBAPIError):
+    if not isinstance(exc, DatabaseError):
         return False
     if is_disconnect(exc) or is_retryable(exc):
         return True
@@ -43,7 +43,7 @@ def is_away(exc: BaseException) -> bool:
     state = getattr(original, "pgcode", None)
     if state:
         return str(state).startswith(_POSTGRESQL)
-    return _code(original) in _MYSQL or _never_connected(exc)
+    return _code(original) in _MYSQL
 
 
 @contextlib.contextmanager
@@ -59,9 +59,3 @@ def told(as_kind: Callable[[str], Exception]) -> Iterator[None]:
 
 def _code(original: BaseException | None) -> object:
     return original.args[0] if original is not None and original.args else None
-
-
-def _never_connected(exc: sa.exc.DBAPIError) -> bool:
-    """psycopg2 gives a connection that failed no code."""
-    module = type(exc.orig).__module__
-    return isinstance(exc, sa.exc.OperationalError) and module.startswith("psycopg2") and exc.statement is None

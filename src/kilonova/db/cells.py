@@ -67,6 +67,7 @@ class CellDown(msgspec.Struct, frozen=True):
 
 class Cells:
     """Databases by cell. The mappings are read again after a minute, or when an unknown cell is asked for.
+
     While the API database is away the last known ones serve: what happens in a cell needs no other database.
 
     `patient`: as of Database.

@@ -16,7 +16,7 @@ from kilonova.base.outward import SOMETHING, without_paths
         ),
         ("/srv/instances/x/disk.info cannot be read", f"{SOMETHING} cannot be read"),
         ("path=/a/b, size 3", f"path={SOMETHING}, size 3"),
-        ("[Errno 28] No space left on device: \"/data/x y\"", f"[Errno 28] No space left on device: \"{SOMETHING} y\""),
+        ('[Errno 28] No space left on device: "/data/x y"', f'[Errno 28] No space left on device: "{SOMETHING} y"'),
         ("file:///etc/shadow is not an image", f"{SOMETHING} is not an image"),
         ("~/images/x", SOMETHING),
     ],

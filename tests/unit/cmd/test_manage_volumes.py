@@ -241,6 +241,7 @@ def test_connector_that_would_leave_out_paths(
     from os_brick.initiator import connector as brick
 
     from kilonova.virt.libvirt import privileged
+
     monkeypatch.setattr(privileged, "prepare", lambda conf: None)
     asked = []
 

@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.db.away import is_away, told
+from kilonova.db.failures import UnreachableError
 
 
 class Coded(psycopg2.Error):
@@ -47,7 +48,7 @@ def raised(original: BaseException, kind: type[sa.exc.DBAPIError] = sa.exc.Opera
         (raised(Coded("08006")), True),
         (raised(Coded("22021"), sa.exc.DataError), False),
         (raised(Coded("23505"), sa.exc.IntegrityError), False),
-        (sa.exc.OperationalError(None, None, psycopg2.OperationalError("connection refused")), True),
+        (UnreachableError(None, None, psycopg2.OperationalError("connection refused")), True),
         (sa.exc.OperationalError(None, None, ValueError("no such URL")), False),
         (sa.exc.TimeoutError("QueuePool limit"), True),
         (sa.exc.DBAPIError("SELECT 1", {}, OSError("gone"), connection_invalidated=True), True),

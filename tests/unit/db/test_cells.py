@@ -27,6 +27,7 @@ from kilonova.db.cells import (
     UnknownCellError,
 )
 from kilonova.db.engine import Database
+from kilonova.db.failures import LostError
 from kilonova.db.migrations import sync
 
 ONE = "11111111-1111-1111-1111-111111111111"
@@ -237,7 +238,7 @@ def test_the_last_known_cells_serve_while_the_api_database_is_away(
 
     def away(*_: object) -> list[object]:
         asked.append(now)
-        raise sa.exc.OperationalError("SELECT", {}, OSError("no route to host"))
+        raise LostError("SELECT", {}, OSError("no route to host"))
 
     monkeypatch.setattr(cells.api, "query", away)
     monkeypatch.setattr(clock, "monotonic", lambda: now)
@@ -261,7 +262,7 @@ def test_nobody_waits_for_the_list_that_another_one_asks_for(cells: Cells, monke
     def silent(*_: object) -> list[object]:
         hangs.set()
         answers.wait(10)
-        raise sa.exc.OperationalError("SELECT", {}, OSError("nothing came"))
+        raise LostError("SELECT", {}, OSError("nothing came"))
 
     cells._read_at = float("-inf")
     monkeypatch.setattr(cells.api, "query", silent)
@@ -275,7 +276,7 @@ def test_nobody_waits_for_the_list_that_another_one_asks_for(cells: Cells, monke
 
 def test_a_service_that_never_read_the_list_says_so(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object) -> list[object]:
-        raise sa.exc.OperationalError("SELECT", {}, OSError("no route to host"))
+        raise LostError("SELECT", {}, OSError("no route to host"))
 
     monkeypatch.setattr(cells.api, "query", away)
     with pytest.raises(sa.exc.OperationalError):

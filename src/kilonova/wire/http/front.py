@@ -23,9 +23,7 @@ ACCESS = logging.getLogger("kilonova.http.access")
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Headers = list[tuple[str, str]]
-_REQUEST_ID_FORM: Final = re.compile(
-    r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
-)
+_REQUEST_ID_FORM: Final = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 _PATH_SAFE: Final = "/~!$&'()*+,;=:@"
 _QUERY_SAFE: Final = _PATH_SAFE + "%?[]"
