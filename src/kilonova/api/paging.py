@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from kilonova.api import numbers
 from kilonova.api.services import Services
 from kilonova.wire.http.call import Call
-from kilonova.wire.http.faults import bad_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,4 @@ def page(call: Call[Services]) -> Page:
     marker = call.last("marker")
     if text is None:
         return Page(most, marker)
-    try:
-        limit = int(text)
-    except ValueError:
-        raise bad_request("limit must be an integer") from None
-    if limit < 0:
-        raise bad_request("limit must not be negative")
-    return Page(min(limit, most), marker)
+    return Page(min(numbers.not_negative("limit", text), most), marker)

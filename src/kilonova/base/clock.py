@@ -27,20 +27,28 @@ def aware(when: datetime.datetime | None) -> datetime.datetime | None:
     """A naive UTC time (SQL) with its zone; an aware one is converted to UTC."""
     if when is None:
         return None
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else _utc(when)
 
 
 def naive(when: datetime.datetime | None) -> datetime.datetime | None:
     """An aware time as SQL wants it: UTC without a zone."""
     if when is None or when.tzinfo is None:
         return when
-    return when.astimezone(UTC).replace(tzinfo=None)
+    return _utc(when).replace(tzinfo=None)
 
 
 def parse(text: str) -> datetime.datetime:
     """An ISO 8601 text as an aware UTC datetime. Raises ValueError."""
     when = datetime.datetime.fromisoformat(text)
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else _utc(when)
+
+
+def _utc(when: datetime.datetime) -> datetime.datetime:
+    """Raises ValueError where the calendar ends before the zone's difference is taken off."""
+    try:
+        return when.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{when.isoformat()} is beyond the calendar in UTC") from None
 
 
 def iso(when: datetime.datetime) -> str:

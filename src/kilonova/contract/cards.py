@@ -21,7 +21,8 @@ class Route:
     """A REST request: method, path template and, for a ``.../action`` path, the key of the body that names it.
 
     ``success`` is a code, or codes per range of microversions. ``policies`` are asked before anything is done,
-    ``soft`` ones only hide data or widen what is shown. A shape that is None is not checked.
+    ``soft`` ones only hide data or widen what is shown. A shape that is None is not checked. ``makes``: the last
+    parameter of the path names what the request makes, so that a wrong one is not what cannot be found.
     """
 
     method: str
@@ -35,6 +36,7 @@ class Route:
     query: Shape | None = None
     body: Shape | None = None
     response: Shape | None = None
+    makes: bool = False
 
     @property
     def key(self) -> str:

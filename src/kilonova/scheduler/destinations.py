@@ -18,7 +18,7 @@ from kilonova.clients.placement.client import CANDIDATES
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.db.cells import Cells
-from kilonova.scheduler import candidates, groups, prefilters
+from kilonova.scheduler import candidates, groups, prefilters, strangers
 from kilonova.scheduler.candidates import Query, field
 from kilonova.scheduler.claim import Claim, Claims
 from kilonova.scheduler.explain import CLAIMED, FULL, Decision, Record, label
@@ -104,6 +104,7 @@ class Chooser:
         check_only = hints_of(spec).get("_nova_check_type") == ["rebuild"]
         group = groups.of_request(self._cells, spec, uuids[0])
         groups.check_supported(group, self._active)
+        others = strangers.of_request(self._cells, ctxt, Request(spec, uuids[0]))
         first = Decision(uuids[0], ctxt.request_id)
         offer = self._in_place(spec, first) if check_only else self._offered(ctxt, spec, first)
         ranking = Ranking(self._conf, self._filters, self._weighers)
@@ -114,7 +115,7 @@ class Chooser:
         try:
             for uuid in uuids:
                 decision = first if uuid == uuids[0] else dataclasses.replace(first, instance_uuid=uuid)
-                request = Request(spec, uuid, group, dict(offer.requests), check_only=check_only)
+                request = Request(spec, uuid, group, dict(offer.requests), strangers=others, check_only=check_only)
                 left = self._one(offer, request, ranking, claims, chosen, self._fresh(decision))
             if alternates and len(uuids) > 1:
                 left = ranking.best(offer.hosts, chosen[-1].request, self._fresh(first))

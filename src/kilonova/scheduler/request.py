@@ -19,7 +19,8 @@ from kilonova.scheduler.wishes import Wishes
 class Request:
     """`candidates`: {node uuid: allocation requests that are still possible there}; filters may thin them out.
 
-    `limits`: {node uuid: what the compute host must not exceed}, set by filters.
+    `limits`: {node uuid: what the compute host must not exceed}, set by filters. `strangers`: servers that hints name
+    and that are none of the caller's.
     """
 
     spec: objects.RequestSpec
@@ -27,6 +28,7 @@ class Request:
     group: Group | None = None
     candidates: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
     limits: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    strangers: frozenset[str] = frozenset()
     check_only: bool = False
     """A rebuild: the server stays where it is, nothing is claimed."""
 
@@ -53,8 +55,12 @@ class Request:
         if isinstance(values, str):
             values = [values]
         if len(values) == 1 and values[0].startswith("["):
-            return [str(each) for each in json.loads(values[0])]
+            return _listed(values[0])
         return list(values)
+
+    def named_servers(self, hint: str) -> list[str]:
+        """The servers that a hint names, as far as they are there for the caller."""
+        return [uuid for uuid in self.hint_list(hint) if uuid not in self.strangers]
 
     @property
     def image_id(self) -> str | None:
@@ -68,3 +74,12 @@ class Request:
     def viable(self, host: Host) -> list[dict[str, Any]]:
         """Allocation requests that are still possible on a host."""
         return self.candidates.get(host.uuid, [])
+
+
+def _listed(text: str) -> list[str]:
+    """The members of a JSON list; what is none stands for itself."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return [text]
+    return [str(each) for each in found]

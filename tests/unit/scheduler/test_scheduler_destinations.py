@@ -14,6 +14,7 @@ from tests.unit.scheduler import make
 
 from kilonova.clients.placement.client import AllocationConflict, Placement
 from kilonova.contract import context, exceptions, objects
+from kilonova.db.api import instance_mappings
 from kilonova.scheduler import groups, plugins
 from kilonova.scheduler.destinations import Chooser
 from kilonova.scheduler.groups import Group
@@ -24,6 +25,21 @@ CTXT = context.RequestContext(user_id="user", project_id=make.PROJECT, auth_toke
 SECOND = "cccccccc-0000-4000-8000-000000000002"
 
 
+class Mappings:
+    """The API database, as far as it knows whose servers there are: {uuid: project}."""
+
+    def __init__(self) -> None:
+        self.projects: dict[str, str] = {}
+
+    @property
+    def api(self):
+        return self
+
+    def query(self, statement, uuids):
+        assert statement is instance_mappings.instance_mapping_list
+        return [{"instance_uuid": u, "project_id": self.projects[u]} for u in uuids if u in self.projects]
+
+
 class World:
     """Hosts that Placement and the databases agree on."""
 
@@ -32,6 +48,7 @@ class World:
         self.source = source
         self.cloud = fakes.Cloud()
         self.snapshot = Snapshot(source, spacing=0.0)
+        self.cells = Mappings()
 
     def host(self, name, *, vcpu=8, memory_mb=16384, cell=make.CELL, aggregates=(), traits=(), **row):
         self.source.put(name, cell=cell, **row)
@@ -42,7 +59,8 @@ class World:
     @property
     def chooser(self) -> Chooser:
         conf = self.conf
-        return Chooser(conf, None, self.cloud.clients, self.snapshot, plugins.filters(conf), plugins.weighers(conf))
+        chosen = plugins.filters(conf), plugins.weighers(conf)
+        return Chooser(conf, self.cells, self.cloud.clients, self.snapshot, *chosen)
 
     def select(self, spec=None, uuids=None, alternates=False):
         spec = spec or make.spec()
@@ -221,6 +239,25 @@ def test_limit_and_its_exceptions(world):
     assert ("limit", "1000") in world.chooser_query()
     world.select(make.spec(scheduler_hints={"different_host": ["x"]}))
     assert not any(name == "limit" for name, _ in world.chooser_query())
+
+
+def test_d3_a_hint_tells_nothing_of_where_servers_of_others_are(world):
+    world.conf.set_override("enabled_filters", ["DifferentHostFilter", "SameHostFilter"], group="filter_scheduler")
+    own, theirs, nobody = new_uuids(3)
+    world.host("h1")
+    spec = make.spec()
+    world.cells.projects = {own: spec.project_id, theirs: "somebody-else"}
+    world.select(spec)
+    world.snapshot.instances_are("h1", [own, theirs])
+
+    def found(**hints):
+        try:
+            return bool(world.select(make.spec(scheduler_hints=hints)))
+        except exceptions.NoValidHost:
+            return False
+
+    assert [found(different_host=[uuid]) for uuid in (own, theirs, nobody)] == [False, True, True]
+    assert [found(same_host=[uuid]) for uuid in (own, theirs, nobody)] == [True, False, False]
 
 
 def test_a_move_stays_in_its_cell(world):

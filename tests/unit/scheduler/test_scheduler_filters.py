@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 
@@ -192,6 +193,27 @@ def test_same_and_different_host(conf):
     assert objection(conf, "DifferentHostFilter", host, make.request(scheduler_hints=other)) is None
     assert objection(conf, "SameHostFilter", host, make.request(scheduler_hints=other))
     assert objection(conf, "SameHostFilter", host, make.request()) is None
+
+
+def test_d3_servers_of_others_are_none_for_hints(conf):
+    host = make.make_host(instances=["theirs"])
+    hints = {"different_host": ["theirs"], "same_host": ["theirs"]}
+    request = dataclasses.replace(make.request(scheduler_hints=hints), strangers=frozenset({"theirs"}))
+    assert objection(conf, "DifferentHostFilter", host, request) is None
+    assert objection(conf, "SameHostFilter", host, request)
+
+
+@pytest.mark.parametrize("hint", ["[x", "[" * 100000])
+def test_d12_a_hint_that_is_no_json_names_itself(conf, hint):
+    request = make.request(scheduler_hints={"same_host": [hint], "query": [hint]})
+    assert objection(conf, "SameHostFilter", make.make_host(instances=["a"]), request)
+    assert "malformed" in objection(conf, "JsonFilter", make.make_host(), request)
+
+
+def test_d12_hints_that_make_no_network(conf):
+    hints = {"build_near_host_ip": ["10.1.2.200"], "cidr": ["/99"]}
+    host = make.make_host(host_ip="10.1.2.3")
+    assert "no network" in objection(conf, "SimpleCIDRAffinityFilter", host, make.request(scheduler_hints=hints))
 
 
 def test_near_an_address(conf):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kilonova.api import errors
+from kilonova.api import errors, numbers
 from kilonova.api.services import Services
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import GenerationConflict
@@ -19,7 +19,7 @@ from kilonova.db.engine import Tx
 from kilonova.db.objects import aggregate as objects_of
 from kilonova.db.outcomes import DuplicateError
 from kilonova.wire.http.call import Binding, Call
-from kilonova.wire.http.faults import bad_request, conflict, not_found
+from kilonova.wire.http.faults import conflict, not_found
 
 LOG = logging.getLogger(__name__)
 _NOBODY: Final[dict[str, Any]] = {}
@@ -232,10 +232,7 @@ def _has_servers(call: Call[Services], hosts: list[str]) -> bool:
 
 
 def _aggregate(call: Call[Services], id: str) -> dict[str, Any]:
-    try:
-        number = int(id)
-    except ValueError:
-        raise bad_request(f"Invalid input received: id must be an integer, not {id}.") from None
+    number = numbers.identifier(id, exceptions.AggregateNotFound(aggregate_id=id).format_message())
     row = call.services.cells.api.query(aggregates.aggregate_get, number)
     if row is None:
         raise exceptions.AggregateNotFound(aggregate_id=number)

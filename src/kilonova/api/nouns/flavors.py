@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kilonova.api import numbers
 from kilonova.api.paging import Page, page
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
@@ -93,6 +94,7 @@ def _rows(call: Call[Services], wanted: Page) -> list[dict[str, Any]]:
                 sort=[sort],
                 limit=wanted.limit,
                 marker=wanted.marker,
+                marker_seen_by=None if call.context.is_admin else call.context.project_id,
             )
     except MarkerNotFoundError:
         raise bad_request(f"marker [{wanted.marker}] not found") from None
@@ -111,10 +113,7 @@ def _is_public(text: str | None) -> bool | None:
 
 def _number(call: Call[Services], name: str) -> int | None:
     text = call.last(name)
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        raise bad_request(f"Invalid {name} filter [{text}]") from None
+    return None if text is None else numbers.whole(f"{name} filter [{text[: numbers.LONGEST]}]", text)
 
 
 ROUTES = [Binding(contract.LIST, index), Binding(contract.DETAIL, detail), Binding(contract.SHOW, show)]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kilonova.api import errors, hosts
+from kilonova.api import errors, hosts, numbers
 from kilonova.api.paging import page
 from kilonova.api.servers.view import instance_name
 from kilonova.api.services import Services
@@ -98,20 +98,23 @@ class Reader:
         by_uuid = self.call.version >= BY_UUID_SINCE
         if by_uuid and not ids.is_uuid(id):
             raise bad_request(f"Invalid uuid {id}")
+        missing = f"Hypervisor with ID '{id}' could not be found."
+        is_number = not by_uuid and id.isascii() and id.isdigit()
+        number = numbers.identifier(id, missing) if is_number else -1
 
         def nodes(tx: Tx, cell: Cell) -> list[_Row]:
             if by_uuid:
                 row = compute_nodes.compute_node_get_by_uuid(tx, id)
             else:
-                row = compute_nodes.compute_node_get(tx, int(id))
+                row = compute_nodes.compute_node_get(tx, number)
             return [] if row is None else [row]
 
-        possible = by_uuid or (id.isascii() and id.isdigit())
+        possible = by_uuid or number >= 0
         found, all_answered = self._everywhere(nodes) if possible else ([], True)
         if not found and not all_answered:
             raise errors.no_answer()
         if not found or found[0].service is None:
-            raise not_found(f"Hypervisor with ID '{id}' could not be found.")
+            raise not_found(missing)
         return found[0]
 
     def _everywhere(

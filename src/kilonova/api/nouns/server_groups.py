@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kilonova.api import quota
+from kilonova.api import numbers, quota
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import server_groups as contract
@@ -31,15 +31,7 @@ def index(call: Call[Services]) -> dict[str, Any]:
 
 def _number(call: Call[Services], name: str) -> int | None:
     text = call.last(name)
-    if text is None:
-        return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise bad_request(f"{name} must be an integer") from None
-    if number < 0:
-        raise bad_request(f"{name} must not be negative")
-    return number
+    return None if text is None else numbers.not_negative(name, text)
 
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
@@ -54,7 +46,7 @@ def create(call: Call[Services]) -> dict[str, Any]:
     given = call.body["server_group"]
     call.authorize(contract.CREATE_POLICY, {"project_id": call.context.project_id})
     policy = given["policy"] if "policy" in given else given["policies"][0]
-    rules = {name: int(value) for name, value in (given.get("rules") or {}).items()}
+    rules = {name: numbers.whole(name, value) for name, value in (given.get("rules") or {}).items()}
     if rules and policy != "anti-affinity":
         raise bad_request("Only anti-affinity policy supports rules.")
     values = {"name": given["name"], "project_id": call.context.project_id, "user_id": call.context.user_id}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from kilonova.api import errors, hosts
+from kilonova.api import errors, hosts, numbers
 from kilonova.api.services import Services
 from kilonova.base import clock, ids
 from kilonova.clients.placement.client import InventoryInUse
@@ -104,20 +104,13 @@ def _iso(when: Any) -> str | None:
     return clock.naive(when).strftime("%Y-%m-%dT%H:%M:%S.%f") if when else None  # type: ignore[union-attr]
 
 
-def _number(text: str) -> int:
-    """Raises `Fault` 400."""
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f"Invalid input received: id must be an integer, not {text}.") from None
-
-
 def _find(call: Call[Services], wanted: str) -> tuple[Cell, _Row]:
     """The service of a uuid, before 2.53 of a number. Raises `Fault` 400, 404."""
     by_uuid = call.version >= BY_UUID_SINCE
     if by_uuid and not ids.is_uuid(wanted):
         raise bad_request(f"Invalid uuid {wanted}")
-    number = 0 if by_uuid else _number(wanted)
+    missing = exceptions.ServiceNotFound(service_id=wanted).format_message()
+    number = 0 if by_uuid else numbers.identifier(wanted, missing)
 
     def read(tx: Tx) -> list[dict[str, Any]]:
         row = services.service_get_by_uuid(tx, wanted) if by_uuid else services.service_get(tx, number)
@@ -125,7 +118,7 @@ def _find(call: Call[Services], wanted: str) -> tuple[Cell, _Row]:
 
     found = _known(call, read)
     if not found:
-        raise not_found(exceptions.ServiceNotFound(service_id=wanted).format_message())
+        raise not_found(missing)
     if len(found) > 1:
         raise bad_request(f"Service id {wanted} refers to multiple services; use the uuid (microversion 2.53).")
     return found[0]

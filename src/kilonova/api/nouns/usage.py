@@ -82,7 +82,7 @@ def _rows(call: Call[Services], period: Period, wanted: Page, project_id: str | 
     if wanted.limit == 0:
         return []
     known = call.services.cells
-    home, last = (None, None) if wanted.marker is None else _marker(call, wanted.marker)
+    home, last = (None, None) if wanted.marker is None else _marker(call, wanted.marker, project_id)
     cells = known.all()
     if home is not None:
         cells = cells[[cell.uuid for cell in cells].index(home) :]
@@ -108,15 +108,20 @@ def _rows(call: Call[Services], period: Period, wanted: Page, project_id: str | 
     return rows[: wanted.limit]
 
 
-def _marker(call: Call[Services], uuid: str) -> tuple[str, _Row]:
-    """The cell and the row of the last server of the page before; it may be deleted by now."""
+def _marker(call: Call[Services], uuid: str, project_id: str | None) -> tuple[str, _Row]:
+    """The cell and the row of the last server of the page before; it may be deleted by now.
+
+    A server of another project than the one that is shown does not exist.
+    """
 
     def read(cell: Cell) -> _Row | None:
         return cell.database.query(instances.instance_get, uuid, deleted_too=True, columns=("uuid", "project_id"))
 
     answers = call.services.cells.scatter(read)
     for cell_uuid, answer in answers.items():
-        if answer is not None and not isinstance(answer, CellDown):
+        if answer is None or isinstance(answer, CellDown):
+            continue
+        if project_id is None or answer["project_id"] == project_id:
             return cell_uuid, answer
     if any(isinstance(answer, CellDown) for answer in answers.values()):
         raise errors.no_answer()

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from kilonova.api import numbers
 from kilonova.api.servers import acting
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
@@ -21,9 +22,10 @@ def console_output(call: Call[Services], id: str) -> dict[str, Any]:
     if chosen.record["task_state"] == Task.DELETING:
         raise conflict(f"Instance {id} is being deleted")
     length = call.body["os-getConsoleOutput"].get("length")
+    tail = None if length is None else numbers.whole("length", length)
     try:
         output = call.services.compute(chosen.cell).get_console_output(
-            call.context, instance=chosen.load(), tail_length=None if length is None else int(length)
+            call.context, instance=chosen.load(), tail_length=tail
         )
     except (exceptions.ConsoleNotAvailable, exceptions.ConsoleLogOutputException) as error:
         raise not_found(error.format_message()) from None

@@ -10,6 +10,7 @@ from kilonova.api.servers.creation.devices import truth
 from kilonova.api.services import Services
 from kilonova.base import clock
 from kilonova.contract.nouns import servers as contract
+from kilonova.contract.nouns.server_tags import MOST as MOST_TAGS
 from kilonova.contract.states import DEFAULT_STATUS, VM, states_of_status
 from kilonova.db.api import flavors
 from kilonova.wire.http.call import Call
@@ -79,7 +80,7 @@ def filters(call: Call[Services], given: Mapping[str, Any], all_tenants_rule: st
     if call.version >= 26:
         for name in contract.TAG_FILTERS:
             if name in found:
-                found[name] = found[name].split(",")
+                found[name] = _tags(name, found[name])
     if "locked" in found:
         found["locked"] = _boolean("locked", found["locked"])
     _owner(call, found, all_tenants_rule)
@@ -90,6 +91,14 @@ def filters(call: Call[Services], given: Mapping[str, Any], all_tenants_rule: st
     if flavor_id is not None:
         found["instance_type_id"] = _flavor_key(call, flavor_id)
     return found
+
+
+def _tags(name: str, text: str) -> list[str]:
+    """Each costs a part of the query, while no server has more than `MOST_TAGS`. Raises `Fault` 400."""
+    tags = list(dict.fromkeys(text.split(",")))
+    if len(tags) > MOST_TAGS:
+        raise bad_request(f"Invalid input for query parameters {name}. More than {MOST_TAGS} tags are given.")
+    return tags
 
 
 def _status(call: Call[Services], found: dict[str, Any]) -> None:
@@ -186,7 +195,11 @@ def sort(call: Call[Services]) -> list[tuple[str, str]]:
     default = directions[0] if directions else "desc"
     pairs = [(key, directions[i] if i < len(directions) else default) for i, key in enumerate(keys)]
     ignored = _IGNORED_SORT_KEYS | (frozenset() if call.version >= 73 else {"locked"})
-    pairs = [(key, direction) for key, direction in pairs if key not in ignored]
+    # What was sorted by before does not change the order any more.
+    first: dict[str, str] = {}
+    for key, direction in pairs:
+        first.setdefault(key, direction)
+    pairs = [(key, direction) for key, direction in first.items() if key not in ignored]
     for key, _ in pairs:
         if key in _ADMIN_SORT_KEYS and not call.context.is_admin:
             raise forbidden(f"Only administrators can sort servers by {key}")

@@ -125,7 +125,7 @@ _TAG_TESTS: Final = {
 
 def _from_cells(call: Call[Services], query: Query, limit: int, marker: str | None) -> Listed:
     cells = _asked(call)
-    start = None if marker is None else _marker(call, marker, query.sort)
+    start = None if marker is None else _marker(call, marker, query)
 
     def page(cell: Cell, after: Mapping[str, Any] | None, length: int) -> list[Record]:
         with cell.database.read() as tx:
@@ -163,17 +163,26 @@ def _batch(call: Call[Services], limit: int, cells: int) -> int:
     return max(min(size, limit), _SMALLEST_BATCH)
 
 
-def _marker(call: Call[Services], uuid: str, sort: Sort) -> Mapping[str, Any]:
-    """The sort values of the marker, wherever it is. Raises `Fault` 400."""
+def _marker(call: Call[Services], uuid: str, query: Query) -> Mapping[str, Any]:
+    """The sort values of the marker, wherever it is. Raises `Fault` 400.
+
+    Where a page begins tells of the marker's values, so it has to be one of those whose servers are listed.
+    """
     cells = call.services.cells
     mapping = cells.api.query(instance_mappings.instance_mapping_get, uuid)
-    if mapping is not None and mapping["cell_uuid"] is not None:
-        names = [name for name, _ in instances.complete_sort(sort)]
+    if mapping is not None and mapping["cell_uuid"] is not None and _owned(call, mapping, query.filters):
+        names = [name for name, _ in instances.complete_sort(query.sort)]
         with cells.cell(mapping["cell_uuid"]).database.read() as tx:
             row = instances.instance_get(tx, uuid, deleted_too=True, columns=names)
         if row is not None:
             return row
     raise bad_request(f"marker [{uuid}] not found")
+
+
+def _owned(call: Call[Services], mapping: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
+    """Whether the server is of the project (for who has none: of the user) whose servers are asked for."""
+    owner = next((name for name in ("project_id", "user_id") if name in filters), None)
+    return call.context.is_admin or owner is None or mapping[owner] == filters[owner]
 
 
 def _attach(call: Call[Services], merged: Sequence[tuple[str, Record]], parts: Sequence[str]) -> None:

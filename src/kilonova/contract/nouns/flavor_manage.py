@@ -178,6 +178,7 @@ SHOW_SPEC: Final = Route(
 UPDATE_SPEC: Final = Route(
     method="PUT",
     path=_PATH + "/{id}",
+    makes=True,
     errors=(400, 404, 409),
     policies=(UPDATE_SPEC_POLICY,),
     body=_ONE,

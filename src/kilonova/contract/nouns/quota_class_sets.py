@@ -39,6 +39,7 @@ SHOW: Final = Route(
 UPDATE: Final = Route(
     method="PUT",
     path=_PATH,
+    makes=True,
     errors=(400,),
     policies=(UPDATE_POLICY,),
     body=Object(

@@ -47,6 +47,7 @@ SHOW: Final = Route(
 UPDATE: Final = Route(
     method="PUT",
     path=_PATH + "/{id}",
+    makes=True,
     errors=(400, 403, 404, 409),
     policies=(UPDATE_POLICY,),
     body=_ONE_GIVEN,

@@ -47,6 +47,7 @@ ADD: Final = _route(
     "PUT",
     _PATH + "/{id}",
     UPDATE_POLICY,
+    makes=True,
     success=((201, ALL), (204, ALL)),
     errors=(400, 404, 409),
     body=NOTHING,

@@ -34,10 +34,12 @@ def flavor_list(
     sort: Sort = (("flavorid", "asc"),),
     limit: int | None = None,
     marker: str | None = None,
+    marker_seen_by: str | None = None,
 ) -> list[Row]:
     """A page of flavors; equal ones are in the order of their ids, in the direction of the last sort key.
 
-    `is_public=True` with a project includes those the project has access to. `marker` is a flavorid.
+    `is_public=True` with a project includes those the project has access to. `marker` is the flavorid of a flavor that
+    the project `marker_seen_by` may see.
     Raises MarkerNotFoundError, InvalidSortKeyError.
     """
     conditions = [
@@ -51,7 +53,7 @@ def flavor_list(
     statement = sa.select(FLAVORS).where(*(make(value) for value, make in conditions if value is not None))
     statement = statement.order_by(*query.ordered(tx, FLAVORS, order)).limit(limit)
     if marker is not None:
-        last = query.row(tx, sa.select(FLAVORS).where(_C.flavorid == marker))
+        last = query.row(tx, sa.select(FLAVORS).where(_C.flavorid == marker, *_visible(marker_seen_by)))
         if last is None:
             raise MarkerNotFoundError(marker)
         statement = statement.where(query.after(FLAVORS, order, last))

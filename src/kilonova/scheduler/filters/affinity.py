@@ -44,7 +44,7 @@ class DifferentHostFilter(Filter):
     once = True
 
     def objection(self, host: Host, request: Request) -> str | None:
-        named = request.hint_list("different_host")
+        named = request.named_servers("different_host")
         return "a server of the hint different_host is here" if host.instances.intersection(named) else None
 
 
@@ -52,8 +52,8 @@ class SameHostFilter(Filter):
     once = True
 
     def objection(self, host: Host, request: Request) -> str | None:
-        named = request.hint_list("same_host")
-        if not named or host.instances.intersection(named):
+        named = request.named_servers("same_host")
+        if not request.hint_list("same_host") or host.instances.intersection(named):
             return None
         return "no server of the hint same_host is here"
 
@@ -67,7 +67,10 @@ class SimpleCIDRAffinityFilter(Filter):
         near = request.hint("build_near_host_ip")
         if not near:
             return None
-        network = ipaddress.ip_network(f"{near}{request.hint('cidr', '/24')}", strict=False)
+        try:
+            network = ipaddress.ip_network(f"{near}{request.hint('cidr', '/24')}", strict=False)
+        except ValueError as problem:
+            return f"the hints build_near_host_ip and cidr make no network: {problem}"
         if host.host_ip is not None and ipaddress.ip_address(str(host.host_ip)) in network:
             return None
         return f"its address {host.host_ip} is not in {network}"

@@ -30,7 +30,7 @@ class JsonFilter(Filter):
             return None
         try:
             result = evaluate(json.loads(text), host)
-        except (ValueError, TypeError) as exc:
+        except (ValueError, TypeError, RecursionError) as exc:
             return f"the query is malformed: {exc}"
         if isinstance(result, list):
             result = any(result)

@@ -21,7 +21,7 @@ from kilonova.contract.cards import Route
 from kilonova.contract.context import RequestContext
 from kilonova.contract.fields import Invalid
 from kilonova.contract.microversions import Versions
-from kilonova.wire.http import bodies, faults, versions
+from kilonova.wire.http import bodies, bounds, faults, versions
 from kilonova.wire.http.call import Binding, Call, Reply
 from kilonova.wire.http.faults import Fault, forbidden
 from kilonova.wire.http.policy import Policy
@@ -153,6 +153,7 @@ class _Endpoint:
             )
         body = _body(req, api) if req.method in ("POST", "PUT", "PATCH") else None
         binding = self._choose(req.method, self._action_of(req, body), state.version, context)
+        bounds.check_names(params.values(), made=binding.route.makes)
         call = self._call(binding.route, req, body)
         # Falcon knows parameters by position, since one place has different names in different routes.
         names = _PARAMETER.findall(binding.route.path)
@@ -218,9 +219,11 @@ def _body(req: falcon.Request, api: Api) -> Any:
     if kind not in api.content_types:
         raise Fault(415, "Unsupported Content-Type")
     try:
-        return _decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Fault(400, "Malformed request body") from None
+    bounds.check_body(body)
+    return body
 
 
 def _query(route: Route, req: falcon.Request, version: int) -> dict[str, list[str]]:
@@ -234,7 +237,9 @@ def _query(route: Route, req: falcon.Request, version: int) -> dict[str, list[st
     given = falcon.uri.parse_query_string(req.query_string, keep_blank=True, csv=False)
     lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
     if "query" not in route.compiled:
+        bounds.check_query(lists)
         return lists
+    bounds.check_query({name: values for name, values in lists.items() if route.compiled["query"].known(version)(name)})
     checked: dict[str, list[str]] = _checked(route, "query", lists, version)
     known = route.compiled["query"].known(version)
     return {name: values for name, values in checked.items() if known(name)}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kilonova.api import numbers
 from kilonova.contract import exceptions
 
 Device = dict[str, Any]
@@ -62,8 +63,12 @@ def complete(values: Mapping[str, Any]) -> Device:
     device["no_device"] = bool(device["no_device"])
     for number in ("volume_size", "boot_index"):
         value = device[number]
-        device[number] = None if value is None or value == "" else int(value)
+        device[number] = None if value is None or value == "" else _number(number, value)
     return device
+
+
+def _number(name: str, value: Any) -> int:
+    return numbers.whole(name, value, most=numbers.LARGEST_COLUMN)
 
 
 # ---------------------------------------------------------------- what users write
@@ -94,7 +99,7 @@ def _check_source(values: Mapping[str, Any], uuid: str | None, *, has_image: boo
 
 def _boot_index(values: Mapping[str, Any]) -> int:
     index = values.get("boot_index", -1)
-    return -1 if index is None else int(index)
+    return -1 if index is None else _number("boot_index", index)
 
 
 def from_old_form(

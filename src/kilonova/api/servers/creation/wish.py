@@ -4,11 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from kilonova.api import numbers
 from kilonova.api.servers.creation import devices
 from kilonova.wire.http.faults import bad_request
 
 Networks = list[dict[str, Any]] | Literal["auto", "none"] | None
 _UNTIL_DESCRIPTIONS: Final = 18
+MOST_SERVERS: Final = 1000
+"""As many as a page shows; a project without quotas must not ask for more records than a process can make."""
+MOST_PARTS: Final = 64
+"""Networks, devices or groups of one server: each is asked for in another service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,9 @@ class Wish:
 def read(body: Mapping[str, Any], version: int) -> Wish:
     """The wish of a validated body. Raises `Fault` 400 for what contradicts itself."""
     server = body["server"]
+    for member in ("networks", "block_device_mapping", "block_device_mapping_v2", "security_groups", "personality"):
+        if len(server.get(member) or ()) > MOST_PARTS:
+            raise bad_request(f"Invalid input for field/attribute {member}. A server has at most {MOST_PARTS} of them.")
     name = server["name"].strip()
     image_id = server.get("imageRef") or None
     asked_devices, old_form = _devices(server, has_image=image_id is not None)
@@ -109,8 +117,8 @@ def zone_of(text: str | None) -> Zone:
 
 
 def _counts(server: Mapping[str, Any]) -> tuple[int, int]:
-    low = int(server.get("min_count", 1))
-    high = int(server.get("max_count", low))
+    low = numbers.whole("min_count", server.get("min_count", 1), most=MOST_SERVERS)
+    high = numbers.whole("max_count", server.get("max_count", low), most=MOST_SERVERS)
     if low > high:
         raise bad_request("min_count must be <= max_count")
     if high > 1 and server.get("hostname"):
