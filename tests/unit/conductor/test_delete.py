@@ -9,6 +9,7 @@ import pytest
 from tests.unit.conductor.stage import PROJECT, SEAL, Stage
 from tests.unit.conductor.test_build import FLOWS, begin, run, turn
 
+from kilonova.base import clock
 from kilonova.conductor import records
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
@@ -131,9 +132,51 @@ def test_a_host_that_cannot_delete_leaves_error(stage: Stage) -> None:
     stage.save(failed)
     run(stage)
     assert stage.server(server).vm_state == "error"
+    assert [row.state for row in stage.cell.query(flows.history, server)] == ["unwound"], "that is no success"
     stage.user_deletes(server)
     run(stage)
     assert stage.server(server) is None
+
+
+def says_deleted(stage: Stage, server: str) -> None:
+    """What a host does of a deletion before it removes the record; it holds the claim of a peer's host to the end."""
+    gone = stage.server(server)
+    stage.compute.mail.clear()
+    stage.clients.neutron.deallocate(stage.ctxt().elevated(), gone)
+    gone.vm_state, gone.task_state = "deleted", None
+    stage.save(gone)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_d7_a_host_that_dies_before_it_removes_the_record(stage: Stage, comes_back: bool) -> None:
+    server = built(stage)
+    stage.conf.set_override("service_down_time", 1)
+    stage.user_deletes(server)
+    turn(stage)
+    says_deleted(stage, server)
+    if not comes_back:
+        stage.silence("h1")
+    turn(stage)
+    assert stage.server(server) is not None, "the host has its time"
+    assert stage.cell_store.active(server), "and somebody looks after it"
+    time.sleep(1.1)
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+    assert [row.state for row in stage.cell.query(flows.history, server)] == ["done"]
+
+
+def test_d7_a_host_of_a_peers_that_dies_before_it_ends_its_claim(stage: Stage) -> None:
+    server = built(stage)
+    launched = stage.server(server)
+    launched.launched_at = clock.now()
+    stage.save(launched)
+    stage.user_deletes(server)
+    turn(stage)
+    says_deleted(stage, server)
+    stage.cell.run(records.erase, stage.ctxt(), server)
+    run(stage)
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
 def test_neutron_is_away_for_a_while(stage: Stage) -> None:

@@ -269,6 +269,22 @@ def test_a_deletion_that_nobody_drives_gets_a_flow(stage: Stage) -> None:
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
+@pytest.mark.parametrize("away", [True, False])
+def test_d7_a_record_that_says_deleted_and_is_there_gets_a_flow(stage: Stage, away: bool) -> None:
+    server = built(stage)
+    left = stage.server(server)
+    left.vm_state, left.task_state = "deleted", None
+    stage.save(left)
+    if away:
+        stage.silence("h1")
+    assert twice(StuckTasks(stage.world)).repaired == 0, "its host may be about to remove it"
+    age(stage, server)
+    assert twice(StuckTasks(stage.world)).repaired == 1
+    run(stage)
+    assert stage.server(server) is None
+    assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
 def test_a_lost_cast_of_a_task_is_sent_again_under_its_request_id(stage: Stage) -> None:
     server = built(stage)
     left = stage.server(server)

@@ -13,18 +13,22 @@ from kilonova.conductor.hosts import Life
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
-from kilonova.contract.states import Task
+from kilonova.contract.states import VM, Task
 from kilonova.db import flows
 from kilonova.db.cell import migrations
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
-from kilonova.flow.plan import Again, Finish, Retry, flow, rest, step
+from kilonova.flow.plan import Again, Retry, flow, rest, step
 from kilonova.flow.run import Run
 from kilonova.flow.store import EventKind
 
 LOG = logging.getLogger(__name__)
 
 RESEND_CAP = 120.0
+
+
+class NotDeletedError(Exception):
+    """The server is there for good: the deletion has failed, which its flow must not call its end."""
 
 
 def accept(run: Run) -> None:
@@ -46,8 +50,8 @@ def end(run: Run) -> bool:
     server = place.database.query(records.look, run.subject_id, ("info_cache",))
     if server is None:
         return True
-    if server.task_state not in (Task.DELETING, Task.SOFT_DELETING):
-        raise Finish(f"the server is {server.vm_state} again, its host could not delete it")
+    if not _is_ending(server):
+        raise NotDeletedError(f"the server is {server.vm_state} again, its host could not delete it")
     if server.host is None:
         return _without_host(run, place, server)
     state = world.life(place, context(run), server.host)
@@ -62,6 +66,11 @@ def end(run: Run) -> bool:
     if run.frame["sent"]["times"] and time.time() - since < world.conf.service_down_time:
         return False
     return _without_host(run, place, server)
+
+
+def _is_ending(server: objects.Instance) -> bool:
+    """Whether its deletion goes on. A host says "deleted" before it removes the record, and may die in between."""
+    return server.vm_state == VM.DELETED or server.task_state in (Task.DELETING, Task.SOFT_DELETING)
 
 
 def _remind(run: Run, place: Place, server: objects.Instance) -> None:
@@ -128,18 +137,17 @@ def sweep(run: Run) -> None:
     """Nothing may be left: a build that raced with the deletion may have claimed or made something after all."""
     world: World = run.world
     place = world.place_of_run(run)
-    ended = place.database.query(records.look_back, run.subject_id)
-    if ended is not None and ended.launched_at is not None:
-        raise Finish("it was built long before it was deleted, and the record goes last")
     tries = place.database.query(flows.active, run.subject_id, offers.RESCHEDULE)
     if tries:
         place.database.run(flows.wake, run.subject_id, offers.RESCHEDULE)
+    # Always: a host of Nova's ends the claim after the record, and may have died in between.
     resources.release_allocations(world, context(run), run.subject_id)
-    if ended is not None:
+    ended = place.database.query(records.look_back, run.subject_id)
+    if ended is not None and ended.launched_at is None:
         resources.release_ports(world, context(run), ended)
 
 
-_PATIENT = Retry(on=(Exception,), attempts=12, base=1.0, cap=60.0)
+_PATIENT = Retry(on=(Exception,), but=(NotDeletedError,), attempts=12, base=1.0, cap=60.0)
 
 FLOW = flow(
     offers.DELETE,

@@ -1,7 +1,8 @@
 """A task holds a server and nothing happens: its cast was lost. It is sent again under its own request id.
 
 A host that has the request answers the repeat from its journal, so nothing is done twice. Deletions get a flow, which
-also does without a host.
+also does without a host. So does a record that says "deleted" and is there all the same: its host died before it had
+removed it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from kilonova.base import clock
 from kilonova.contract import context
-from kilonova.contract.states import Task
+from kilonova.contract.states import VM, Task
 from kilonova.db import flows
 from kilonova.db.cell import explanations
 from kilonova.db.cells import CellDown
@@ -53,7 +54,7 @@ class StuckTasks(Loop):
         return [
             Suspect(
                 f"{row['uuid']} {row['updated_at']}",
-                f"server {row['uuid']} is held by {row['task_state']}",
+                f"server {row['uuid']} is held by {row['task_state'] or row['vm_state']}",
                 (cell, row),
             )
             for cell, row in found
@@ -61,7 +62,7 @@ class StuckTasks(Loop):
 
     def repair(self, suspect: Suspect) -> None:
         cell, row = suspect.data
-        if row["task_state"] == Task.DELETING:
+        if _is_deletion(row):
             new = offers.delete_offer(
                 Seal.from_conf(self._world.conf), context.admin(), instance_uuid=row["uuid"], cast=False, grace=0.0
             )
@@ -82,13 +83,19 @@ class StuckTasks(Loop):
 
 def _held(tx: Any, since: datetime.datetime) -> list[Row]:
     rows = explanations.servers_in_task(tx, [*SENT_AGAIN, Task.DELETING], since)
+    left = explanations.servers_in_state(tx, VM.DELETED, since)
+    rows += [row for row in left if row["task_state"] is None]
     active = flows.active_subjects(tx, [each["uuid"] for each in rows])
     heard = {each["host"] for each in _recent_computes(tx, {row["host"] for row in rows if row["host"]})}
     return [
         row
         for row in rows
-        if row["uuid"] not in active and (row["task_state"] == Task.DELETING or row["host"] in heard)
+        if row["uuid"] not in active and (_is_deletion(row) or row["host"] in heard)
     ]
+
+
+def _is_deletion(row: Row) -> bool:
+    return row["task_state"] == Task.DELETING or row["vm_state"] == VM.DELETED
 
 
 def _recent_computes(tx: Any, hosts: set[str]) -> list[Any]:
