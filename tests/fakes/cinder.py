@@ -117,6 +117,10 @@ class FakeCinder(FakeService):
             for each in self.attachments.values()
             if all(each[keys[name]] == value for name, value in wanted.items() if name in keys)
         ]
+        if marker := wanted.get("marker"):
+            found = found[[each["id"] for each in found].index(marker) + 1 :]
+        if limit := int(wanted.get("limit", 0)):
+            found = found[:limit]
         return {"attachments": found}
 
     @route("GET", "/attachments/{item}")

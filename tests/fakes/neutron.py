@@ -29,6 +29,9 @@ EXTENSIONS = (
 ADMIN_ONLY = ("binding:host_id", "binding:profile", "binding:vif_type", "binding:vif_details", "resource_request")
 
 
+PAGING = ("limit", "marker", "sort_key", "sort_dir")
+
+
 class FakeNeutron(FakeService):
     """`networks`, `subnets`, `ports`, `security_groups`, `floatingips`: the records by id, open for tests.
 
@@ -46,6 +49,7 @@ class FakeNeutron(FakeService):
         self.security_groups: dict[str, dict[str, Any]] = {}
         self.floatingips: dict[str, dict[str, Any]] = {}
         self.quotas: dict[str, dict[str, int]] = {}
+        self.longest_page = 1000
         self.unbindable: set[str] = set()
         self.auto_network: str | None = None
         self.on_bound: Any = None
@@ -112,32 +116,50 @@ class FakeNeutron(FakeService):
 
     @route("GET", "/v2.0/networks")
     def list_networks(self, request: Request) -> Any:
-        return {"networks": self._matching(request, self.networks)}
+        return self._page(request, "networks", self.networks)
 
     @route("GET", "/v2.0/subnets")
     def list_subnets(self, request: Request) -> Any:
-        return {"subnets": self._matching(request, self.subnets)}
+        return self._page(request, "subnets", self.subnets)
 
     @route("GET", "/v2.0/ports")
     def list_ports(self, request: Request) -> Any:
-        return {"ports": self._matching(request, self.ports)}
+        return self._page(request, "ports", self.ports)
 
     @route("GET", "/v2.0/security-groups")
     def list_security_groups(self, request: Request) -> Any:
-        return {"security_groups": self._matching(request, self.security_groups)}
+        return self._page(request, "security_groups", self.security_groups)
 
     @route("GET", "/v2.0/floatingips")
     def list_floatingips(self, request: Request) -> Any:
-        return {"floatingips": self._matching(request, self.floatingips)}
+        return self._page(request, "floatingips", self.floatingips)
 
     @route("GET", "/v2.0/extensions")
     def list_extensions(self, request: Request) -> Any:
         return {"extensions": [{"alias": each} for each in self.extension_aliases]}
 
+    def _page(self, request: Request, noun: str, records: dict[str, dict[str, Any]]) -> Any:
+        """Everything that matches, or the page asked for, with a link when there may be more."""
+        found = self._matching(request, records)
+        asked = dict(query(request))
+        if asked.get("sort_key") == "id":
+            found.sort(key=lambda each: str(each["id"]))
+        if marker := asked.get("marker"):
+            places = [each["id"] for each in found]
+            if marker not in places:
+                raise refused(404, "MarkerNotFound", f"marker {marker}")
+            found = found[places.index(marker) + 1 :]
+        if limit := int(asked.get("limit", 0)):
+            found = found[: min(limit, self.longest_page)]
+            if len(found) == min(limit, self.longest_page):
+                return {noun: found, f"{noun}_links": [{"rel": "next", "href": f"?marker={found[-1]['id']}"}]}
+        return {noun: found}
+
     def _matching(self, request: Request, records: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
         wanted: dict[str, list[str]] = {}
         for name, value in query(request):
-            wanted.setdefault(name, []).append(value)
+            if name not in PAGING:
+                wanted.setdefault(name, []).append(value)
         fields = wanted.pop("fields", None)
         found = [
             record

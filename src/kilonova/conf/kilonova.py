@@ -43,7 +43,20 @@ OPTIONS: list[cfg.Opt] = [
         min=5.0,
         help="Seconds that one step may take. After that its lease is no longer renewed.",
     ),
-    cfg.IntOpt("flow_keep_days", default=7, min=0, help="Days for which ended flows and their logs are kept."),
+    cfg.IntOpt(
+        "flow_keep_days",
+        default=7,
+        min=0,
+        mutable=True,
+        help="Days for which ended flows and their logs are kept, and for which an Idempotency-Key is known.",
+    ),
+    cfg.FloatOpt(
+        "flow_keep_frames",
+        default=3600.0,
+        min=0.0,
+        mutable=True,
+        help="Seconds for which ended flows keep all that they knew of the request. After that the history is left.",
+    ),
     cfg.ListOpt(
         "flow_seal_keys",
         default=[],
@@ -78,7 +91,16 @@ OPTIONS: list[cfg.Opt] = [
         default=60.0,
         min=0.1,
         mutable=True,
-        help="Seconds between two passes of each reconcile loop.",
+        help="Seconds between two passes of each reconcile loop. Of all conductors one runs a loop; when it is gone "
+        "for three passes, another one does.",
+    ),
+    cfg.IntOpt(
+        "reconcile_hosts",
+        default=50,
+        min=1,
+        mutable=True,
+        help="Compute nodes whose allocations in Placement are looked at in one pass; the next pass goes on with the "
+        "next ones. Each costs Placement two requests, made by one conductor of all.",
     ),
     cfg.FloatOpt(
         "reconcile_grace",

@@ -2,6 +2,9 @@
 
 Nothing is repaired that was not seen in every pass for the whole grace time, and in two passes at least; nothing that
 an active flow owns. A dry run is the same without repair. A loop never retries by itself: the next pass does.
+
+Of many processes that could run a loop one does, by a lease. A loop over much looks at a slice in each pass, and once
+more at what looked wrong in the last one; where the next slice begins is kept with the lease.
 """
 
 from __future__ import annotations
@@ -49,6 +52,10 @@ class Loop(abc.ABC):
     """The four parts of a loop; `name` is that of its harm."""
 
     name: str
+    place: str | None = None
+    """Where the next slice begins, for a loop that does not look at everything in each pass; None is the beginning."""
+    suspected: Sequence[Suspect] = ()
+    """What looked wrong in the last pass: whatever the slice is, it is looked at too."""
 
     @abc.abstractmethod
     def find(self) -> Iterable[Any]:
@@ -63,8 +70,21 @@ class Loop(abc.ABC):
         """Put it right; looks again at what must still be true."""
 
 
+class Leases(Protocol):
+    """Who runs a loop (db/loops.py)."""
+
+    def take(self, loop: str, seconds: float) -> tuple[str | None] | None: ...
+
+    def keep(self, loop: str, seconds: float, place: str | None) -> bool: ...
+
+    def give_back(self, loop: str) -> None: ...
+
+
 class Settings(Protocol):
     """[kilonova] of the configuration, which may change between two passes."""
+
+    @property
+    def reconcile_interval(self) -> float: ...
 
     @property
     def reconcile_grace(self) -> float: ...
@@ -96,47 +116,118 @@ class Patience:
         return [each for each in suspects if each.key in before and now - before[each.key] >= grace]
 
 
+class Turn:
+    """The right of one process to run a loop, for a pass; without leases it has it always."""
+
+    MISSED = 3
+    """Passes that whoever has a loop may miss before another one takes it."""
+
+    def __init__(self, loop: Loop, settings: Settings, leases: Leases | None) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._leases = leases
+        self._renew_at = 0.0
+        self.held = False
+
+    def take(self) -> bool:
+        """Begin a pass; False when another process runs the loop."""
+        if self._leases is not None:
+            found = self._leases.take(self._loop.name, self._seconds)
+            self.held = found is not None
+            if found is None:
+                return False
+            (self._loop.place,) = found
+            self._renewed()
+        return True
+
+    def keep(self) -> bool:
+        """Go on with the pass; asks only when a part of the lease is over."""
+        return clock.monotonic() < self._renew_at or self.note()
+
+    def note(self) -> bool:
+        """Go on with the pass, its slice is done; False when another process runs the loop meanwhile."""
+        if self._leases is None:
+            return True
+        self.held = self._leases.keep(self._loop.name, self._seconds, self._loop.place)
+        self._renewed()
+        return self.held
+
+    def give_back(self) -> None:
+        if self.held and self._leases is not None:
+            self.held = False
+            self._leases.give_back(self._loop.name)
+
+    @property
+    def _seconds(self) -> float:
+        return self.MISSED * self._settings.reconcile_interval
+
+    def _renewed(self) -> None:
+        self._renew_at = clock.monotonic() + self._seconds / 3
+
+
 class Pass:
     """Runs a loop once at a time, as the settings are when the pass begins; `grace` is a time of the loop's own."""
 
-    def __init__(self, loop: Loop, settings: Settings, grace: float | None = None) -> None:
+    def __init__(
+        self, loop: Loop, settings: Settings, grace: float | None = None, leases: Leases | None = None
+    ) -> None:
         self.loop = loop
         self.report = Report(loop.name)
         self._patience = Patience()
         self._settings = settings
         self._grace = grace
+        self._turn = Turn(loop, settings, leases)
 
     def run(self) -> Report:
         """One pass. A failure of the look ends it; a failure of one repair does not keep the others from being made.
 
         The same failure pass after pass is told once: a cloud may have no such service. A loop that is switched off
-        does nothing; when it is on again, it has seen nothing before.
+        does nothing, nor one that another process runs; when its time comes again, it has seen nothing before.
         """
-        if not is_on(self._settings, self.loop.name):
-            self._patience = Patience()
-            return self.report
-        began = clock.monotonic()
-        report = self.report
-        before, report.error = report.error, None
-        report.at, report.passes = clock.now(), report.passes + 1
+        before, report = self.report.error, self.report
         try:
-            suspects = self.loop.judge(self.loop.find())
+            if self._is_mine():
+                report.at, report.passes, report.error = clock.now(), report.passes + 1, None
+                began = clock.monotonic()
+                self._act(self._look())
+                report.seconds = clock.monotonic() - began
         except Exception as exc:  # noqa: BLE001 - a service may be away; the next pass looks again
             report.error = f"{type(exc).__name__}: {exc}"
             level = logging.DEBUG if report.error == before else logging.WARNING
             LOG.log(level, "%s: could not look: %s", self.loop.name, report.error)
-            return report
+        return report
+
+    def stop(self) -> None:
+        """Another process may run the loop at once. Raises what a database raises that is away."""
+        self._turn.give_back()
+
+    def _is_mine(self) -> bool:
+        if is_on(self._settings, self.loop.name) and self._turn.take():
+            return True
+        self._turn.give_back()
+        self._patience = Patience()
+        self.loop.suspected = ()
+        return False
+
+    def _look(self) -> Sequence[Suspect]:
+        suspects = self.loop.judge(self.loop.find())
+        self.loop.suspected = suspects
+        return suspects
+
+    def _act(self, suspects: Sequence[Suspect]) -> None:
+        report = self.report
         grace, dry_run = self._settings.reconcile_grace, self._settings.reconcile_dry_run
         ripe = self._patience.ripe(suspects, grace if self._grace is None else self._grace)
         report.seen = [each.harm for each in suspects]
         report.waiting = len(suspects) - len(ripe)
         report.repaired = report.failed = 0
         for suspect in ripe:
+            if not self._turn.keep():
+                break
             self._repair(suspect, dry_run)
+        self._turn.note()
         report.repaired_ever += report.repaired
         report.failed_ever += report.failed
-        report.seconds = clock.monotonic() - began
-        return report
 
     def _repair(self, suspect: Suspect, dry_run: bool) -> None:
         if dry_run or not suspect.repairable:

@@ -30,6 +30,19 @@ class NeutronRest:
 
     # --- reading ---------------------------------------------------------------------------
 
+    def page(
+        self, ctxt: RequestContext, noun: str, limit: int, marker: str | None, *, admin: bool = False, **filters: Any
+    ) -> tuple[list[Item], str | None]:
+        """Up to so many items of a collection in the order of their ids, those behind the marker; and the next marker,
+        None at the end.
+        """
+        where = filters | {"limit": limit, "sort_key": "id", "sort_dir": "asc"} | ({"marker": marker} if marker else {})
+        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=pairs(where))
+        body, key = self._expect(reply).json(), noun.replace("-", "_")
+        found: list[Item] = list(body[key])
+        more = any(link.get("rel") == "next" for link in body.get(f"{key}_links") or ())
+        return found, found[-1]["id"] if more and found else None
+
     def list(self, ctxt: RequestContext, noun: str, *, admin: bool = False, **filters: Any) -> list[Item]:
         """All items of a collection (`ports`, `security-groups`, ...) that match; a list value matches any of it."""
         reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=pairs(filters))

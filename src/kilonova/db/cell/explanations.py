@@ -34,9 +34,13 @@ def migrations(tx: Tx, uuids: Collection[str]) -> dict[str, bool]:
     return {row["uuid"]: bool(row["lives"]) for row in rows}
 
 
-def node_uuids(tx: Tx) -> list[str]:
-    """Every node's uuid, which is that of its root provider; those of removed hosts too, while the record is kept."""
-    return query.values(tx, sa.select(COMPUTE_NODES.c.uuid).where(COMPUTE_NODES.c.uuid.is_not(None)))
+def node_uuids_after(tx: Tx, uuid: str | None, limit: int) -> list[str]:
+    """The next nodes in the order of their uuids, which are those of their root providers; None: the first ones.
+
+    Those of removed hosts too, while the record is kept.
+    """
+    statement = sa.select(_N.uuid).where(_N.uuid.is_not(None) if uuid is None else _N.uuid > uuid)
+    return query.values(tx, statement.order_by(_N.uuid).limit(limit))
 
 
 def nodes(tx: Tx) -> list[Row]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 
 from oslo_config import cfg
 
+from kilonova.base import ids
 from kilonova.base.periodic import Periodic
+from kilonova.db.loops import LoopLeases
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
 from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
@@ -15,17 +18,17 @@ from kilonova.reconcile.control.orphan_ports import OrphanPorts
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
-from kilonova.reconcile.loop import Loop, Pass, Report
+from kilonova.reconcile.loop import Leases, Loop, Pass, Report
 
 LOG = logging.getLogger(__name__)
 
 
 class Service:
-    """Runs each loop every [kilonova] reconcile_interval seconds, one pass at a time."""
+    """Runs each loop every [kilonova] reconcile_interval seconds, one pass at a time, unless another process does."""
 
-    def __init__(self, loops: list[Loop], conf: cfg.ConfigOpts) -> None:
+    def __init__(self, loops: list[Loop], conf: cfg.ConfigOpts, leases: Leases) -> None:
         self._conf = conf
-        self.passes = {loop.name: Pass(loop, conf.kilonova) for loop in loops}
+        self.passes = {loop.name: Pass(loop, conf.kilonova, leases=leases) for loop in loops}
         self._timers = Periodic("reconcile", workers=2)
         interval = conf.kilonova.reconcile_interval
         for each in self.passes.values():
@@ -41,7 +44,13 @@ class Service:
         self._timers.start()
 
     def stop(self, timeout: float = 10.0) -> None:
+        """End the passes under way; another process may go on at once."""
         self._timers.stop(timeout)
+        for each in self.passes.values():
+            try:
+                each.stop()
+            except Exception as exc:  # noqa: BLE001 - the database may be away; the lease ends by itself
+                LOG.info("%s is left to others when its lease ends: %s", each.loop.name, exc)
         self._stopped.set()
 
     def wait(self) -> None:
@@ -66,4 +75,4 @@ def make(world: World) -> Service:
         made.append(OrphanAttachments(world))
     else:
         LOG.info("orphan_attachments does not run: neither [cinder] nor [service_user] has auth_type")
-    return Service(made, conf)
+    return Service(made, conf, LoopLeases(world.cells.api, f"{world.host}:{os.getpid()}:{ids.new_uuid()[:8]}"))

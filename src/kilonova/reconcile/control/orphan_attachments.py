@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import ids
-from kilonova.contract import context
+from kilonova.clients.http import ServiceError
+from kilonova.contract import context, exceptions
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
 from kilonova.reconcile.loop import Loop, Suspect
+
+PAGE = 500
+"""Attachments that are looked at in one pass; the next pass goes on behind them."""
+
+AGAIN = 50
+"""Suspects of the last pass that are looked at again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +37,28 @@ class OrphanAttachments(Loop):
         self._ctxt = context.admin()
 
     def find(self) -> Iterable[Held]:
-        listed = self._world.clients.cinder.attachments(self._ctxt, all_tenants=1)
-        attachments = [each for each in listed if ids.is_uuid(each.get("instance") or "")]
-        traces = known.look(self._world, [each["instance"] for each in attachments])
-        return [Held(each, traces[each["instance"]]) for each in attachments]
+        page = self._page()
+        listed = {each["id"]: each for each in (*page, *self._suspected()) if ids.is_uuid(each.get("instance") or "")}
+        traces = known.look(self._world, [each["instance"] for each in listed.values()])
+        self.place = page[-1]["id"] if len(page) == PAGE else None
+        return [Held(each, traces[each["instance"]]) for each in listed.values()]
+
+    def _page(self) -> list[dict[str, Any]]:
+        """The next attachments; from the beginning when the one where the last page ended is gone."""
+        cinder = self._world.clients.cinder
+        where = {"all_tenants": 1, "limit": PAGE}
+        try:
+            return list(cinder.attachments(self._ctxt, **where, **({"marker": self.place} if self.place else {})))
+        except ServiceError as exc:
+            if self.place is None or exc.status not in (400, 404):
+                raise
+            return list(cinder.attachments(self._ctxt, **where))
+
+    def _suspected(self) -> Iterable[dict[str, Any]]:
+        """Attachments that looked wrong in the last pass, as they are now."""
+        for suspect in [each for each in self.suspected if each.repairable][:AGAIN]:
+            with contextlib.suppress(exceptions.VolumeAttachmentNotFound):
+                yield self._world.clients.cinder.attachment_show(self._ctxt, suspect.key)
 
     def judge(self, found: Iterable[Held]) -> Sequence[Suspect]:
         suspects = []

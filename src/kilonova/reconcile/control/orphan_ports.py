@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import clock, ids
+from kilonova.clients.http import ServiceError
 from kilonova.clients.neutron import allocation
 from kilonova.contract import context
 from kilonova.db.api import aggregates
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
 from kilonova.reconcile.loop import Loop, Suspect
+
+PAGE = 1000
+"""Ports that are looked at in one pass; the next pass goes on behind them."""
+
+AGAIN = 50
+"""Suspects of the last pass that are looked at again. Their ids are in the URL of one request."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +38,31 @@ class OrphanPorts(Loop):
         self._ctxt = context.admin()
 
     def find(self) -> Iterable[Held]:
+        page, behind = self._page()
+        ports = {port["id"]: port for port in (*page, *self._suspected()) if ids.is_uuid(port.get("device_id") or "")}
+        traces = known.look(self._world, [port["device_id"] for port in ports.values()])
+        self.place = behind
+        return [Held(port, traces[port["device_id"]]) for port in ports.values()]
+
+    def _page(self) -> tuple[list[dict[str, Any]], str | None]:
+        """The next ports by id, and where the page after them begins.
+
+        From the beginning when the port where the last page ended is gone.
+        """
         rest = self._world.clients.neutron.rest
-        ports = [
-            port
-            for port in rest.list(self._ctxt, "ports", admin=True, device_owner=self._owners())
-            if ids.is_uuid(port.get("device_id") or "")
-        ]
-        traces = known.look(self._world, [port["device_id"] for port in ports])
-        return [Held(port, traces[port["device_id"]]) for port in ports]
+        owners = self._owners()
+        try:
+            return rest.page(self._ctxt, "ports", PAGE, self.place, admin=True, device_owner=owners)
+        except ServiceError as exc:
+            if self.place is None or exc.status not in (400, 404):
+                raise
+            return rest.page(self._ctxt, "ports", PAGE, None, admin=True, device_owner=owners)
+
+    def _suspected(self) -> list[dict[str, Any]]:
+        """Ports that looked wrong in the last pass, as they are now."""
+        wanted = [each.key for each in self.suspected if each.repairable][:AGAIN]
+        rest = self._world.clients.neutron.rest
+        return rest.page(self._ctxt, "ports", AGAIN, None, admin=True, id=wanted)[0] if wanted else []
 
     def _owners(self) -> list[str]:
         """Ports are made without an owner and then bound as `compute:ZONE`; Neutron filters by whole owners only."""

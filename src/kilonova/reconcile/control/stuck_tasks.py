@@ -87,11 +87,7 @@ def _held(tx: Any, since: datetime.datetime) -> list[Row]:
     rows += [row for row in left if row["task_state"] is None]
     active = flows.active_subjects(tx, [each["uuid"] for each in rows])
     heard = {each["host"] for each in _recent_computes(tx, {row["host"] for row in rows if row["host"]})}
-    return [
-        row
-        for row in rows
-        if row["uuid"] not in active and (_is_deletion(row) or row["host"] in heard)
-    ]
+    return [row for row in rows if row["uuid"] not in active and (_is_deletion(row) or row["host"] in heard)]
 
 
 def _is_deletion(row: Row) -> bool:
