@@ -71,7 +71,7 @@ def test_lease_fence_and_signal(table: FlowTable) -> None:
     fresh = table.take(new.id, "new", 60_000)
     with pytest.raises(LeaseLost):
         table.write(new.id, row.lease_epoch, lambda tx: Change(State.DONE, None))
-    assert table.wake("s") == 1
+    assert table.database.run(flows.wake, "s") == 1
     later = flows.now_ms() + 60_000
     table.write(new.id, fresh.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
     assert [each.id for each in table.take_due("me", 1000, 5, ["op"])] == [new.id]

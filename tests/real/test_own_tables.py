@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from tests.real.database_fixtures import database_server, new_databases
 
-from kilonova.db import flows
+from kilonova.db import ended_flows, flows
 from kilonova.db.engine import Database
 from kilonova.db.migrations import room, sync
 from kilonova.flow.store import NewFlow, State
@@ -46,7 +46,9 @@ def work(database: Database, flow: NewFlow) -> None:
     assert database.run(flows.abandon, flow.id, who="me", why="enough")
     assert [event.detail for event in database.query(flows.events, flow.id)] == ["enough"]
     assert [row.state for row in database.query(flows.history, "i")] == [State.ABANDONED]
-    assert database.run(flows.purge, flows.now_ms() + 1000) == 1
+    assert database.run(ended_flows.frames_cut, flows.now_ms() + 1000) == 1
+    assert database.run(ended_flows.frames_cut, flows.now_ms() + 1000) == 0
+    assert database.run(ended_flows.flows_purge, flows.now_ms() + 1000) == 1
     assert database.query(flows.events, flow.id) == []
 
 

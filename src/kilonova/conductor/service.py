@@ -13,15 +13,18 @@ from oslo_config import cfg
 
 from kilonova.base import clock, ids
 from kilonova.base.periodic import Periodic
+from kilonova.conductor import keeping
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
+from kilonova.conductor.keeping import Keeping
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.conductor.ops import build, delete
 from kilonova.conductor.outages import passes
 from kilonova.conductor.peers import LOOK_EVERY
 from kilonova.conductor.world import Recheck, World
 from kilonova.db.cells import Cells
+from kilonova.db.engine import Database
 from kilonova.db.heartbeat import Heartbeat
 from kilonova.flow.dispatcher import Dispatcher, OnLapse, fence
 from kilonova.flow.engine import Engine
@@ -90,11 +93,18 @@ class Service:
             "conductor",
             interval=conf.report_interval,
         )
-        self._periodic = Periodic("conductor", workers=1)
+        self._keeping = Keeping(
+            conf, lambda: [store.database for store in self.world.stores()], self._first_database(), worker
+        )
+        self._periodic = Periodic("conductor", workers=2)
+        self._periodic.every(keeping.EVERY, self._keeping.run, name="keeping")
         if cells.has_api:
             self._periodic.every(LOOK_EVERY, self.world.peers.near, name="peers", initial_delay=5.0)
         self._server = bus.serve("conductor", host, [ObjectService(cells, conf), self.tasks])
         self._stopped = threading.Event()
+
+    def _first_database(self) -> Database:
+        return self.cells.api if self.cells.has_api else self.cells.own
 
     def start(self) -> None:
         self._heartbeat.start()
@@ -107,6 +117,7 @@ class Service:
         """Take nothing new, let present steps end, hand the flows back."""
         end = clock.monotonic() + timeout
         self._periodic.stop(0.0)
+        self._keeping.stop()
         self._server.stop()
         self.dispatcher.stop(timeout)
         self._heartbeat.stop()

@@ -117,15 +117,6 @@ def revive(tx: Any, flow_id: str) -> bool:
     return bool(tx.execute(query.values(values)).rowcount)
 
 
-def purge(tx: Any, ended_before_ms: int, limit: int = 1000) -> int:
-    """Forget flows that ended before a time, with their logs; returns how many."""
-    ids = list(tx.execute(sa.select(F.id).where(F.ended_at < ended_before_ms).limit(limit)).scalars())
-    if ids:
-        tx.execute(sa.delete(KN_FLOW_EVENT).where(KN_FLOW_EVENT.c.flow_id.in_(ids)))
-        tx.execute(sa.delete(KN_FLOW).where(F.id.in_(ids)))
-    return len(ids)
-
-
 class FlowTable:
     """The FlowStore of one database (protocol and meaning: flow/store.py)."""
 
@@ -162,9 +153,6 @@ class FlowTable:
 
     def log(self, event: FlowEvent) -> None:
         self.database.run(_log, [event])
-
-    def wake(self, subject_id: str, op: str | None = None) -> int:
-        return self.database.run(wake, subject_id, op)
 
     def get(self, flow_id: str) -> FlowRow | None:
         return self.database.query(_get, flow_id)

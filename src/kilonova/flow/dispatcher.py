@@ -209,12 +209,6 @@ class Dispatcher:
             self._signal(store.name).give()
         return bool(arrived)
 
-    def wake(self, subject_id: str, op: str | None = None) -> None:
-        """Something happened to the subject: its flows look now instead of at their time."""
-        for store in self._stores():
-            if store.wake(subject_id, op):
-                self._signal(store.name).give()
-
     def _begin(self, store: FlowStore, flow_id: str) -> bool:
         if self.engine.stopping.is_set() or not self._free.acquire(blocking=False):
             return False

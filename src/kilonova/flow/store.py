@@ -184,9 +184,6 @@ class FlowStore(Protocol):
     def log(self, event: FlowEvent) -> None:
         """Append an event outside of a step's end."""
 
-    def wake(self, subject_id: str, op: str | None = None) -> int:
-        """Make the subject's live flows due now; return how many."""
-
     def get(self, flow_id: str) -> FlowRow | None: ...
 
     def active(self, subject_id: str, op: str | None = None) -> list[FlowRow]:

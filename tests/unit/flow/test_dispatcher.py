@@ -13,6 +13,7 @@ import pytest
 from kilonova.base import present
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
+from kilonova.db import flows
 from kilonova.db.engine import Database
 from kilonova.db.flow_tables import METADATA
 from kilonova.db.flows import FlowTable
@@ -215,12 +216,12 @@ def test_wake_shortens_a_rest(table: FlowTable) -> None:
     plan = flow("op", rest(lambda run: ready.is_set(), every=60.0, name="wait"))
     new = NewFlow("op", "s", {})
     table.offer(new)
-    dispatcher = made(table, plan, poll=5.0)
+    dispatcher = made(table, plan, poll=0.1)
     dispatcher.start()
     until(lambda: table.get(new.id).state is State.RESTING)
     ready.set()
     began = time.monotonic()
-    dispatcher.wake("s")
+    assert table.database.run(flows.wake, "s") == 1
     until(lambda: table.get(new.id).state is State.DONE)
     dispatcher.stop(5)
     assert time.monotonic() - began < 3

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.flow import casts
 
-from kilonova.db import flows
+from kilonova.db import ended_flows, flows
 from kilonova.db.engine import Database
 from kilonova.db.flows import FlowTable
 from kilonova.flow.store import Change, LeaseLost, NewFlow, State
@@ -88,7 +88,7 @@ def test_a_signal_during_a_run_is_not_lost(table: FlowTable) -> None:
     new = NewFlow("build", "s", {})
     table.offer(new)
     row = table.take(new.id, "me", 60_000)
-    assert table.wake("s") == 1
+    assert table.database.run(flows.wake, "s") == 1
     later = flows.now_ms() + 60_000
     table.write(new.id, row.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
     (again,) = table.take_due("me", 60_000, 1, ["build"])
@@ -131,6 +131,26 @@ def test_purge_forgets_old_ends_with_their_log(table: FlowTable, database: Datab
     row = table.take(new.id, "me", 60_000)
     table.write(new.id, row.lease_epoch, lambda tx: Change(State.DONE, None))
     with database.write() as tx:
-        assert flows.purge(tx, flows.now_ms() + 1000) == 1
+        assert ended_flows.flows_purge(tx, flows.now_ms() + 1000) == 1
     assert table.get(new.id) is None
     assert table.get(live.id) is not None
+
+
+def test_of_ended_flows_their_history_is_left(table: FlowTable, database: Database) -> None:
+    frame = {"context": {"user_id": "u"}, "request_specs": ["much"], "answer": {"body": 1}, "attempt": 2}
+    ended, live, stuck = (NewFlow("build", each, frame, sealed="x") for each in ("s", "t", "u"))
+    for new in (ended, live, stuck):
+        table.offer(new)
+        row = table.take(new.id, "me", 60_000)
+        state = {ended.id: State.DONE, live.id: State.RESTING, stuck.id: State.STUCK}[new.id]
+        table.write(new.id, row.lease_epoch, lambda tx, state=state: Change(state, None, reason="r"))
+    with database.write() as tx:
+        assert ended_flows.frames_cut(tx, flows.now_ms() - 1000) == 0, "it has its time"
+        assert ended_flows.frames_cut(tx, flows.now_ms() + 1000) == 1
+        assert ended_flows.frames_cut(tx, flows.now_ms() + 1000) == 0, "none is looked at twice"
+    assert table.get(ended.id).frame == {"answer": {"body": 1}, "attempt": 2}
+    assert table.get(ended.id).reason == "r"
+    assert (table.get(live.id).frame, table.get(live.id).sealed) == (frame, "x")
+    assert (table.get(stuck.id).frame, table.get(stuck.id).sealed) == (frame, "x")
+    with database.read() as tx:
+        assert [row.state for row in flows.history(tx, "s")] == [State.DONE]

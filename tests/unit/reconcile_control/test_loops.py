@@ -16,7 +16,6 @@ from tests.unit.reconcile.test_loop import Settings
 from kilonova.base import clock
 from kilonova.conductor import records
 from kilonova.contract import objects
-from kilonova.db import flows
 from kilonova.db.cell import tables
 from kilonova.db.failures import LostError
 from kilonova.db.flow_tables import KN_FLOW
@@ -183,23 +182,6 @@ def test_a_stuck_flow_may_try_again(stage: Stage) -> None:
         tx.execute(KN_FLOW.update().values(state=str(State.STUCK), position="locate"))
     assert twice(StuckFlows(stage.world)).repaired == 1
     assert stage.api_store.get(new.id).state is State.UNWINDING
-
-
-def test_old_flows_are_forgotten(stage: Stage) -> None:
-    stage.conf.set_override("flow_keep_days", 0, group="kilonova")
-    server = built(stage)
-    time.sleep(0.01)
-    twice(StuckFlows(stage.world))
-    assert stage.api.query(flows.history, server) == []
-
-
-def test_a_dry_run_forgets_no_flows(stage: Stage) -> None:
-    stage.conf.set_override("flow_keep_days", 0, group="kilonova")
-    stage.conf.set_override("reconcile_dry_run", True, group="kilonova")
-    server = built(stage)
-    time.sleep(0.01)
-    twice(StuckFlows(stage.world))
-    assert stage.api.query(flows.history, server)
 
 
 def test_flows_of_a_cell_that_is_down_do_not_keep_others_stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,8 @@ from kilonova.flow.store import FlowRow, State
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.loop import Loop, Suspect
 
-_DAY_MS = 86_400_000
-
 
 class StuckFlows(Loop):
-    """Also forgets flows that ended more than [kilonova] flow_keep_days ago."""
-
     name = "stuck_flows"
 
     def __init__(self, world: World) -> None:
@@ -31,9 +27,6 @@ class StuckFlows(Loop):
         return [*self._look(cells.api), *itertools.chain.from_iterable(of_cells)]
 
     def _look(self, database: Database) -> list[tuple[Database, FlowRow]]:
-        conf = self._world.conf.kilonova
-        if not conf.reconcile_dry_run:
-            database.run(flows.purge, flows.now_ms() - conf.flow_keep_days * _DAY_MS)
         return [(database, row) for row in database.query(flows.by_state, [State.STUCK])]
 
     def judge(self, found: Iterable[Any]) -> Sequence[Suspect]:
