@@ -36,8 +36,7 @@ def status(conf: cfg.ConfigOpts, found: Sequence[Mapping[str, Any]]) -> str:
 
 def is_up(conf: cfg.ConfigOpts, cell: Cell, host: str) -> bool:
     """Whether the compute service of a host was heard of lately and is not said to be down."""
-    with cell.database.read() as tx:
-        service = services.service_get_by_host(tx, host, COMPUTE)
+    service = cell.database.query(services.service_get_by_host, host, COMPUTE)
     return service is not None and services.is_up(service, conf.service_down_time)
 
 
@@ -45,11 +44,10 @@ def available_zones(cells: Cells, conf: cfg.ConfigOpts) -> set[str]:
     """The zones that have an enabled compute host. Cells that do not answer add none."""
 
     def enabled(cell: Cell) -> list[str]:
-        with cell.database.read() as tx:
-            return [row["host"] for row in services.service_list(tx, binary=COMPUTE, disabled=False)]
+        found = cell.database.query(services.service_list, binary=COMPUTE, disabled=False)
+        return [row["host"] for row in found]
 
     answers = cells.scatter(enabled, cells.all(include_cell0=False))
     names = {host for found in answers.values() if not isinstance(found, CellDown) for host in found}
-    with cells.api.read() as tx:
-        by_host = zones(tx, names)
+    by_host = cells.api.query(zones, names)
     return {by_host.get(host, conf.default_availability_zone) for host in names}

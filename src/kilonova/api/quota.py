@@ -45,8 +45,7 @@ __all__ = [
 
 def limit_of(cells: Cells, conf: cfg.ConfigOpts, project_id: str, resource: str) -> int:
     """One limit of a project."""
-    with cells.api.read() as tx:
-        return limits(tx, conf, project_id)[resource]
+    return cells.api.query(limits, conf, project_id)[resource]
 
 
 def exceeds(limit: int, wanted: int) -> bool:
@@ -77,9 +76,11 @@ def server_headrooms(
     ``but``: servers that do not count.
     """
     project_id = context.project_id or ""
-    with cells.api.read() as tx:
-        of_project = limits(tx, conf, project_id)
-        of_user = quotas.quota_get_for_user(tx, project_id, context.user_id or "")
+
+    def bounds(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
+        return limits(tx, conf, project_id), quotas.quota_get_for_user(tx, project_id, context.user_id or "")
+
+    of_project, of_user = cells.api.query(bounds)
     by_user = {name: of_user[name] for name in OF_SERVERS if name in of_user}
     user_id = context.user_id if by_user else None
     used = usage(cells, project_id, user_id, but=but)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from kilonova.db.cells import Cells
-from kilonova.db.engine import Database
+from kilonova.db.engine import Database, Tx
 from kilonova.db.turn_tables import METADATA
 
 __all__ = ["METADATA", "OwnTablesMissingError", "require"]
@@ -29,9 +29,11 @@ def require(cells: Cells) -> None:
 
 
 def _require(database: Database, command: str) -> None:
-    with database.read() as tx:
+    def look(tx: Tx) -> list[str]:
         inspector = sa.inspect(tx)
-        missing = [name for name in METADATA.tables if not inspector.has_table(name)]
+        return [name for name in METADATA.tables if not inspector.has_table(name)]
+
+    missing = database.query(look)
     if missing:
         raise OwnTablesMissingError(
             f"{database.name} has no table {missing[0]}: run nova-manage {command} of this release; "

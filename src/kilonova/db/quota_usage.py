@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from kilonova.db.api import build_requests, quotas
 from kilonova.db.cell import instances
-from kilonova.db.cells import Cell, CellDown, Cells
+from kilonova.db.cells import CellDown, Cells
 from kilonova.db.engine import Tx
 
 LOG = logging.getLogger(__name__)
@@ -61,16 +61,17 @@ def usage(
     """
 
     # Requests first: a server on its way into its cell is in both for a moment, and counts there alone.
-    with cells.api.read() as tx:
+    def requested(tx: Tx) -> dict[str, _Size]:
         unplaced = set(build_requests.build_request_unplaced(tx, project_id)) - set(but)
-        asked = _SIZES.of(tx, sorted(unplaced))
+        return _SIZES.of(tx, sorted(unplaced))
 
-    def count(cell: Cell) -> tuple[dict[str, dict[str, int]], set[str]]:
-        with cell.database.read() as tx:
-            return instances.instance_usage(tx, project_id, user_id, but=but), instances.instances_among(tx, asked)
+    asked = cells.api.query(requested)
+
+    def count(tx: Tx) -> tuple[dict[str, dict[str, int]], set[str]]:
+        return instances.instance_usage(tx, project_id, user_id, but=but), instances.instances_among(tx, asked)
 
     counted, placed = [], set[str]()
-    for uuid, answer in cells.scatter(count).items():
+    for uuid, answer in cells.scatter(lambda cell: cell.database.query(count)).items():
         if isinstance(answer, CellDown):
             LOG.warning("quota: cell %s does not answer, so its servers are not counted: %s", uuid, answer.reason)
             continue

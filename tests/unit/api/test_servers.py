@@ -13,6 +13,7 @@ from tests.unit.api import seeds
 
 from kilonova.api.servers import listing
 from kilonova.base import ids
+from kilonova.db import query
 from kilonova.db.api import aggregates, build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cells
@@ -363,3 +364,18 @@ def test_a_server_is_pinned_to_the_zone_it_is_in(world: Any) -> None:
 def test_cells_are_known_by_their_mappings(world: Any) -> None:
     assert isinstance(world.cells, Cells)
     assert [cell.name for cell in world.cells.all()] == ["cell0", "c1", "c2"]
+
+
+def test_a_read_whose_connection_was_lost_is_repeated(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = seeds.server(world)
+    real, lost = query.row, []
+
+    def once(*arguments: Any) -> Any:
+        if not lost:
+            lost.append(True)
+            raise LostError("SELECT", None, OSError("restarted"), connection_invalidated=True)
+        return real(*arguments)
+
+    monkeypatch.setattr(query, "row", once)
+    assert world.get(f"/servers/{server}").status_code == 200
+    assert lost

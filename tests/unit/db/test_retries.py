@@ -19,3 +19,8 @@ def test_no_transaction_is_written_but_once() -> None:
         if ".write() as tx" in file.read_text() or "self.write() as" in file.read_text()
     }
     assert found == set(ONCE)
+
+
+def test_no_transaction_is_read_but_once() -> None:
+    found = {str(file.relative_to(SOURCES)) for file in SOURCES.rglob("*.py") if ".read() as tx" in file.read_text()}
+    assert found == {"db/engine.py"}, "Database.query repeats what a lost connection took"

@@ -81,8 +81,7 @@ def delete(call: Call[Services], id: str) -> None:
     row = _aggregate(call, id)
     if row["hosts"]:
         raise exceptions.InvalidAggregateActionDelete(aggregate_id=row["id"], reason="Host aggregate is not empty")
-    with call.services.cells.api.read() as tx:
-        gone = objects_of.get_by_id(tx, call.context, row["id"])
+    gone = call.services.cells.api.query(objects_of.get_by_id, call.context, row["id"])
     call.services.cells.api.run(aggregates.aggregate_delete, row["id"])
     call.services.scheduler().delete_aggregate(call.context, aggregate=gone)
 
@@ -207,10 +206,8 @@ def _check_servers_stay(call: Call[Services], row: dict[str, Any], host: str) ->
     zone = row["metadata"].get(_ZONE)
     if not zone:
         return
-    with call.services.cells.api.read() as tx:
-        present = aggregates.availability_zones_by_host(tx, [host]).get(
-            host, call.services.conf.default_availability_zone
-        )
+    known = call.services.cells.api.query(aggregates.availability_zones_by_host, [host])
+    present = known.get(host, call.services.conf.default_availability_zone)
     if present != zone and _has_servers(call, [host]):
         raise exceptions.InvalidAggregateActionAdd(
             aggregate_id=row["id"], reason=f"Host {host} has servers, which cannot move to another availability zone"
@@ -222,8 +219,7 @@ def _has_servers(call: Call[Services], hosts: list[str]) -> bool:
     cells = call.services.cells
 
     def count(cell: Cell) -> int:
-        with cell.database.read() as tx:
-            return instances.instance_count(tx, {"host": hosts, "deleted": False, "soft_deleted": True})
+        return cell.database.query(instances.instance_count, {"host": hosts, "deleted": False, "soft_deleted": True})
 
     answers = cells.scatter(count, cells.all(include_cell0=False))
     if any(isinstance(answer, CellDown) for answer in answers.values()):
@@ -246,8 +242,7 @@ def _changed(call: Call[Services], number: int) -> dict[str, Any]:
 
 def _tell(call: Call[Services], number: int) -> None:
     """Let the schedulers know; they also look for themselves, so that a lost message is made up for."""
-    with call.services.cells.api.read() as tx:
-        changed = objects_of.get_by_id(tx, call.context, number)
+    changed = call.services.cells.api.query(objects_of.get_by_id, call.context, number)
     call.services.scheduler().update_aggregates(call.context, aggregates=[changed])
 
 

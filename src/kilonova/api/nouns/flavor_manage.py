@@ -52,9 +52,7 @@ def create(call: Call[Services]) -> dict[str, Any]:
 
 def _taken(call: Call[Services], values: dict[str, Any]) -> str:
     """Whether it is the name or the id that is taken."""
-    with call.services.cells.api.read() as tx:
-        same_id = flavors.flavor_get(tx, values["flavorid"]) is not None
-    if same_id:
+    if call.services.cells.api.query(flavors.flavor_get, values["flavorid"]) is not None:
         return exceptions.FlavorIdExists(flavor_id=values["flavorid"]).format_message()
     return exceptions.FlavorExists(name=values["name"]).format_message()
 
@@ -79,8 +77,7 @@ def delete(call: Call[Services], id: str) -> None:
 def _flavor(call: Call[Services], flavorid: str) -> dict[str, Any]:
     """The flavor as far as the caller may know of it. Raises FlavorNotFound."""
     project_id = None if call.context.is_admin else call.context.project_id
-    with call.services.cells.api.read() as tx:
-        row = flavors.flavor_get(tx, flavorid, project_id=project_id)
+    row = call.services.cells.api.query(flavors.flavor_get, flavorid, project_id=project_id)
     if row is None:
         raise exceptions.FlavorNotFound(flavor_id=flavorid)
     return row

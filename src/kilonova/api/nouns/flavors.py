@@ -35,8 +35,9 @@ def detail(call: Call[Services]) -> dict[str, Any]:
 
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
-    with call.services.cells.api.read() as tx:
-        row = flavors.flavor_get(tx, id, project_id=None if call.context.is_admin else call.context.project_id)
+    row = call.services.cells.api.query(
+        flavors.flavor_get, id, project_id=None if call.context.is_admin else call.context.project_id
+    )
     if row is None:
         raise exceptions.FlavorNotFound(flavor_id=id)
     return {"flavor": view(call, row, with_extra_specs=_shows_extra_specs(call))}
@@ -81,21 +82,20 @@ def _rows(call: Call[Services], wanted: Page) -> list[dict[str, Any]]:
         is_public = _is_public(call.last("is_public"))
     sort = (call.last("sort_key") or "flavorid", call.last("sort_dir") or "asc")
     try:
-        with call.services.cells.api.read() as tx:
-            return flavors.flavor_list(
-                tx,
-                is_public=is_public,
-                # A flavor that is not public is listed to the projects that have access, those of administrators too.
-                project_id=call.context.project_id,
-                disabled=None if call.context.is_admin else False,
-                min_memory_mb=_number(call, "minRam"),
-                min_root_gb=_number(call, "minDisk"),
-                name=call.last("name"),
-                sort=[sort],
-                limit=wanted.limit,
-                marker=wanted.marker,
-                marker_seen_by=None if call.context.is_admin else call.context.project_id,
-            )
+        return call.services.cells.api.query(
+            flavors.flavor_list,
+            is_public=is_public,
+            # A flavor that is not public is listed to the projects that have access, those of administrators too.
+            project_id=call.context.project_id,
+            disabled=None if call.context.is_admin else False,
+            min_memory_mb=_number(call, "minRam"),
+            min_root_gb=_number(call, "minDisk"),
+            name=call.last("name"),
+            sort=[sort],
+            limit=wanted.limit,
+            marker=wanted.marker,
+            marker_seen_by=None if call.context.is_admin else call.context.project_id,
+        )
     except MarkerNotFoundError:
         raise bad_request(f"marker [{wanted.marker}] not found") from None
 

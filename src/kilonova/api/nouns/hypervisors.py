@@ -124,8 +124,7 @@ class Reader:
         known = self.call.services.cells
 
         def read(cell: Cell) -> list[Hypervisor]:
-            with cell.database.read() as tx:
-                return self._furnished(tx, cell, nodes(tx, cell))
+            return cell.database.query(lambda tx: self._furnished(tx, cell, nodes(tx, cell)))
 
         answers = known.scatter(read, known.all(include_cell0=False) if cells is None else cells).values()
         found = [answer for answer in answers if not isinstance(answer, CellDown)]

@@ -19,9 +19,12 @@ FORCED: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 def _limits(call: Call[Services], project_id: str, user_id: str | None) -> dict[str, int]:
     conf = call.services.conf
-    with call.services.cells.api.read() as tx:
-        found = quota.limits(tx, conf, project_id)
+
+    def bounds(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
         own = quotas.quota_get_for_user(tx, project_id, user_id) if user_id else {}
+        return quota.limits(tx, conf, project_id), own
+
+    found, own = call.services.cells.api.query(bounds)
     return found | {name: limit for name, limit in own.items() if name in found}
 
 
@@ -33,8 +36,7 @@ def show(call: Call[Services], id: str) -> dict[str, Any]:
 
 def defaults(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.DEFAULTS_POLICY, {"project_id": id})
-    with call.services.cells.api.read() as tx:
-        found = quota.defaults(call.services.conf, quotas.quota_class_get(tx))
+    found = quota.defaults(call.services.conf, call.services.cells.api.query(quotas.quota_class_get))
     return {"quota_set": {"id": id, **found}}
 
 
@@ -50,8 +52,8 @@ def detail(call: Call[Services], id: str) -> dict[str, Any]:
 def _used(call: Call[Services], project_id: str, user_id: str | None) -> dict[str, int]:
     scope = "user" if user_id else "project"
     used = dict(quota.usage(call.services.cells, project_id, user_id)[scope])
-    with call.services.cells.api.read() as tx:
-        used["server_groups"] = instance_groups.instance_group_count(tx, project_id, user_id)[scope]
+    groups = call.services.cells.api.query(instance_groups.instance_group_count, project_id, user_id)
+    used["server_groups"] = groups[scope]
     # Keypairs belong to no project: they are shown as none, and limit no quota, as in Nova.
     return used
 
@@ -73,8 +75,7 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
 def _check_given(call: Call[Services], project_id: str, user_id: str | None, wanted: Mapping[str, int]) -> None:
     """A project's limits are shared out among the users who have their own. Raises `Fault` 400."""
     whole = _limits(call, project_id, None)
-    with call.services.cells.api.read() as tx:
-        of_users = quotas.quota_list_by_user(tx, project_id)
+    of_users = call.services.cells.api.query(quotas.quota_list_by_user, project_id)
     others = [own for user, own in of_users.items() if user != user_id]
     for name, limit in wanted.items():
         given = sum(max(own.get(name, 0), 0) for own in others)

@@ -23,9 +23,13 @@ def index(call: Call[Services]) -> dict[str, Any]:
         call.authorize(contract.ALL_PROJECTS_POLICY, own)
         project_id = None
     limit = min(_number(call, "limit") or call.services.conf.api.max_limit, call.services.conf.api.max_limit)
-    with call.services.cells.api.read() as tx:
-        rows = instance_groups.instance_group_list(tx, project_id, limit=limit, offset=_number(call, "offset") or 0)
-        living = _living(tx, rows)
+    offset = _number(call, "offset") or 0
+
+    def page(tx: Tx) -> tuple[list[dict[str, Any]], set[str]]:
+        found = instance_groups.instance_group_list(tx, project_id, limit=limit, offset=offset)
+        return found, _living(tx, found)
+
+    rows, living = call.services.cells.api.query(page)
     return {"server_groups": [_view(row, living) for row in rows]}
 
 
@@ -35,9 +39,12 @@ def _number(call: Call[Services], name: str) -> int | None:
 
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
-    with call.services.cells.api.read() as tx:
-        row = _group(tx, call, id)
-        living = _living(tx, [row])
+
+    def look(tx: Tx) -> tuple[dict[str, Any], set[str]]:
+        found = _group(tx, call, id)
+        return found, _living(tx, [found])
+
+    row, living = call.services.cells.api.query(look)
     call.authorize(contract.SHOW_POLICY, {"project_id": row["project_id"]})
     return {"server_group": _view(row, living)}
 
@@ -64,8 +71,7 @@ def _create(tx: Tx, call: Call[Services], values: dict[str, Any], policy: str, r
 
 
 def delete(call: Call[Services], id: str) -> None:
-    with call.services.cells.api.read() as tx:
-        row = _group(tx, call, id)
+    row = call.services.cells.api.query(_group, call, id)
     call.authorize(contract.DELETE_POLICY, {"project_id": row["project_id"]})
     if not call.services.cells.api.run(instance_groups.instance_group_delete, id):
         raise exceptions.InstanceGroupNotFound(group_uuid=id)

@@ -102,9 +102,12 @@ def _unreachable(call: Call[Services], mapping: dict[str, Any]) -> dict[str, Any
     uuid = mapping["instance_uuid"]
     if mapping["queued_for_delete"]:
         raise exceptions.InstanceNotFound(instance_id=uuid)
-    with call.services.cells.api.read() as tx:
-        row = request_specs.request_spec_get(tx, uuid)
+
+    def known(tx: Tx) -> tuple[dict[str, Any] | None, dict[str, list[str]]]:
         groups = instance_groups.instance_group_uuids_by_member(tx, [uuid]) if call.version >= 71 else {}
+        return request_specs.request_spec_get(tx, uuid), groups
+
+    row, groups = call.services.cells.api.query(known)
     if row is None:
         raise exceptions.InstanceNotFound(instance_id=uuid)
     scene = reading.sight(call, contract.SERVER, mapping["project_id"])

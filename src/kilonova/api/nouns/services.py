@@ -80,8 +80,7 @@ def _unreachable(call: Call[Services], cells: Collection[str]) -> list[dict[str,
 
 def _zones(call: Call[Services], rows: list[_Row]) -> dict[str, str]:
     names = {row["host"] for row in rows if row["binary"] == hosts.COMPUTE}
-    with call.services.cells.api.read() as tx:
-        return hosts.zones(tx, names)
+    return call.services.cells.api.query(hosts.zones, names)
 
 
 def _shown(call: Call[Services], row: _Row, zones: Mapping[str, str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from kilonova.contract.ops import build as contract
 from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
-from kilonova.db.cells import Cell, CellDown
+from kilonova.db.cells import CellDown
 from kilonova.db.engine import Tx
 from kilonova.db.objects import build_request as build_request_rows
 from kilonova.db.objects import request_spec as request_spec_rows
@@ -251,8 +251,7 @@ def _check_small_quotas(call: Call[Services], wish: Wish) -> None:
     """Metadata and files of one server. Raises MetadataLimitExceeded, OnsetFileLimitExceeded and its kin."""
     if not wish.metadata and not wish.files:
         return
-    with call.services.cells.api.read() as tx:
-        limits = quota.limits(tx, call.services.conf, call.context.project_id or "")
+    limits = call.services.cells.api.query(quota.limits, call.services.conf, call.context.project_id or "")
     if quota.exceeds(limits["metadata_items"], len(wish.metadata)):
         raise exceptions.MetadataLimitExceeded(allowed=limits["metadata_items"])
     if quota.exceeds(limits["injected_files"], len(wish.files)):
@@ -273,8 +272,9 @@ def _servers_by_quota(call: Call[Services], found: Resolved, low: int, high: int
 def _check_group_quota(call: Call[Services], found: Resolved, count: int) -> None:
     """Before anything is asked of other services; in its turn it is looked at once more."""
     if found.group is not None:
-        with call.services.cells.api.read() as tx:
-            quota.check_group_members(tx, call.services.conf, call.context, found.group.id, count)
+        call.services.cells.api.query(
+            quota.check_group_members, call.services.conf, call.context, found.group.id, count
+        )
 
 
 def _check_names(call: Call[Services], servers: Sequence[Server]) -> None:
@@ -284,12 +284,11 @@ def _check_names(call: Call[Services], servers: Sequence[Server]) -> None:
         return
     project_id = call.context.project_id if scope == "project" else None
 
-    def taken(cell: Cell) -> list[str]:
-        with cell.database.read() as tx:
-            wanted = [server.instance.hostname for server in servers]
-            return [name for name in wanted if instances.instance_name_taken(tx, name, project_id)]
+    def taken(tx: Tx) -> list[str]:
+        wanted = [server.instance.hostname for server in servers]
+        return [name for name in wanted if instances.instance_name_taken(tx, name, project_id)]
 
-    for answer in call.services.cells.scatter(taken).values():
+    for answer in call.services.cells.scatter(lambda cell: cell.database.query(taken)).values():
         if not isinstance(answer, CellDown) and answer:
             raise exceptions.InstanceExists(name=answer[0])
 

@@ -177,8 +177,9 @@ def _boolean(name: str, text: str | None, *, said_by_name: bool = False) -> bool
 
 
 def _flavor_key(call: Call[Services], flavor_id: str) -> int:
-    with call.services.cells.api.read() as tx:
-        row = flavors.flavor_get(tx, flavor_id, project_id=None if call.context.is_admin else call.context.project_id)
+    row = call.services.cells.api.query(
+        flavors.flavor_get, flavor_id, project_id=None if call.context.is_admin else call.context.project_id
+    )
     if row is None:
         raise NothingMatches
     return int(row["id"])

@@ -119,8 +119,7 @@ def _in_cell(
     wanted = list(parts)
 
     def read(asked: Cell) -> dict[str, Any] | None:
-        with asked.database.read() as tx:
-            return instances.instance_get(tx, uuid, wanted, columns=columns, deleted_too=deleted_too)
+        return asked.database.query(instances.instance_get, uuid, wanted, columns=columns, deleted_too=deleted_too)
 
     answer = cells.ask(read, cell)
     if isinstance(answer, CellDown):

@@ -128,8 +128,9 @@ def _from_cells(call: Call[Services], query: Query, limit: int, marker: str | No
     start = None if marker is None else _marker(call, marker, query)
 
     def page(cell: Cell, after: Mapping[str, Any] | None, length: int) -> list[Record]:
-        with cell.database.read() as tx:
-            return instances.instance_list(tx, query.filters, query.sort, length, after, columns=query.columns)
+        return cell.database.query(
+            instances.instance_list, query.filters, query.sort, length, after, columns=query.columns
+        )
 
     merger = merging.Merger(query.sort, limit, _batch(call, limit, len(cells)), start)
     try:
@@ -172,8 +173,9 @@ def _marker(call: Call[Services], uuid: str, query: Query) -> Mapping[str, Any]:
     mapping = cells.api.query(instance_mappings.instance_mapping_get, uuid)
     if mapping is not None and mapping["cell_uuid"] is not None and _owned(call, mapping, query.filters):
         names = [name for name, _ in instances.complete_sort(query.sort)]
-        with cells.cell(mapping["cell_uuid"]).database.read() as tx:
-            row = instances.instance_get(tx, uuid, deleted_too=True, columns=names)
+        row = cells.cell(mapping["cell_uuid"]).database.query(
+            instances.instance_get, uuid, deleted_too=True, columns=names
+        )
         if row is not None:
             return row
     raise bad_request(f"marker [{uuid}] not found")
@@ -195,8 +197,7 @@ def _attach(call: Call[Services], merged: Sequence[tuple[str, Record]], parts: S
     cells = call.services.cells
 
     def read(cell: Cell) -> None:
-        with cell.database.read() as tx:
-            instance_parts.attach(tx, by_cell[cell.uuid], parts)
+        cell.database.query(instance_parts.attach, by_cell[cell.uuid], parts)
 
     asked = [cells.cell(uuid) for uuid in by_cell]
     answers = [cells.ask(read, asked[0])] if len(asked) == 1 else list(cells.scatter(read, asked).values())

@@ -106,7 +106,8 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
     """Fetch what the records lack for the shape: zones, host states, request specs, groups of servers and of rules."""
     members = view.names(shape, call.version)
     uuids = [record["uuid"] for record in records]
-    with call.services.cells.api.read() as tx:
+
+    def known(tx: Tx) -> None:
         scene.zones = hosts.zones(tx, {record["host"] for record in records if record["host"]})
         if "pinned_availability_zone" in members and uuids:
             scene.specs = {row["instance_uuid"]: _spec(row) for row in request_specs.request_spec_list(tx, uuids)}
@@ -117,6 +118,8 @@ def furnish(call: Call[Services], scene: view.Scene, records: Sequence[view.Reco
                     scene.specs.setdefault(uuid, {"availability_zone": None, "scheduler_hints": {}})
         if "server_groups" in members and uuids:
             scene.groups = instance_groups.instance_group_uuids_by_member(tx, uuids)
+
+    call.services.cells.api.query(known)
     if scene.host_status:
         scene.host_statuses = {
             record["host"]: hosts.status(call.services.conf, record["services"])

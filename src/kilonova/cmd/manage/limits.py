@@ -76,8 +76,8 @@ class _Run:
     def limit_project(self, project: str) -> bool:
         """Give the project in Keystone the limits it has in the database; whether all went well."""
         ctxt = context.admin()
-        with self.session.cells.api.read() as tx:
-            own, of_users = quotas.quota_get(tx, project), quotas.quota_list_by_user(tx, project)
+        own = self.session.cells.api.query(quotas.quota_get, project)
+        of_users = self.session.cells.api.query(quotas.quota_list_by_user, project)
         found = self.keystone.project_limits(ctxt, self.service, self.region, project)
         present = {each["resource_name"]: each["resource_limit"] for each in found}
         fine = True

@@ -77,8 +77,7 @@ def _members(databases: Databases, group: objects.InstanceGroup, user_id: str) -
         mapping.user_id == user_id,
         mapping.queued_for_delete.is_(False),
     )
-    with databases.cells.api.read() as tx:
-        return {"user": {"server_group_members": int(tx.execute(statement).scalar_one())}}
+    return {"user": {"server_group_members": databases.cells.api.query(query.values, statement)[0]}}
 
 
 COUNTED: Mapping[str, Callable[..., Counts]] = {
@@ -121,13 +120,16 @@ class Limits(msgspec.Struct, frozen=True):
 def _limits(databases: Databases, ctxt: Any, project_id: str | None, user_id: str | None) -> Limits:
     project = project_id or ctxt.project_id or ""
     user = user_id or ctxt.user_id or ""
-    with databases.cells.api.read() as tx:
+
+    def bounds(tx: Tx) -> Limits:
         common = quota_usage.defaults(databases.conf, quotas.quota_class_get(tx))
         if project == ctxt.project_id and ctxt.quota_class:
             common |= quotas.quota_class_get(tx, ctxt.quota_class)
         own = quotas.quota_get(tx, project)
         of_project = common | own
         return Limits(of_project, of_project | quotas.quota_get_for_user(tx, project, user), own)
+
+    return databases.cells.api.query(bounds)
 
 
 def _refuse_bad(*asked: Values) -> None:

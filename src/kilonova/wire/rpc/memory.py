@@ -184,9 +184,7 @@ class MemoryServer:
         with present.working(serializer.decode_context(message["context"])) as context:
             self._answer(context, message, answer)
 
-    def _answer(
-        self, context: RequestContext, message: dict[str, Any], answer: concurrent.futures.Future[str]
-    ) -> None:
+    def _answer(self, context: RequestContext, message: dict[str, Any], answer: concurrent.futures.Future[str]) -> None:
         try:
             endpoint = self._endpoint(message)
             args = {name: self._decoder.decode(context, value) for name, value in message["args"].items()}

@@ -67,8 +67,7 @@ def everything(call: Call[Services], wish: Wish) -> Resolved:
 
 
 def _flavor(call: Call[Services], wish: Wish) -> objects.Flavor:
-    with call.services.cells.api.read() as tx:
-        flavor = flavors.get_by_flavor_id(tx, call.context, wish.flavor_id)
+    flavor = call.services.cells.api.query(flavors.get_by_flavor_id, call.context, wish.flavor_id)
     if flavor.disabled:
         raise exceptions.FlavorNotFound(flavor_id=wish.flavor_id)
     return flavor
@@ -82,8 +81,7 @@ def _flavor_facts(flavor: objects.Flavor) -> dict[str, Any]:
 def _key(call: Call[Services], wish: Wish) -> objects.KeyPair | None:
     if wish.key_name is None:
         return None
-    with call.services.cells.api.read() as tx:
-        return keypairs.get_by_name(tx, call.context, call.context.user_id or "", wish.key_name)
+    return call.services.cells.api.query(keypairs.get_by_name, call.context, call.context.user_id or "", wish.key_name)
 
 
 def _group(call: Call[Services], wish: Wish) -> objects.InstanceGroup | None:
@@ -91,8 +89,7 @@ def _group(call: Call[Services], wish: Wish) -> objects.InstanceGroup | None:
     if not hint:
         return None
     uuid = hint[0] if isinstance(hint, list) else hint
-    with call.services.cells.api.read() as tx:
-        group = groups.get_by_uuid(tx, call.context, uuid)
+    group = call.services.cells.api.query(groups.get_by_uuid, call.context, uuid)
     if not call.context.is_admin and group.project_id != call.context.project_id:
         raise exceptions.InstanceGroupNotFound(group_uuid=uuid)
     return group
@@ -114,8 +111,8 @@ def _zone(call: Call[Services], wish: Wish) -> str | None:
 
 def _zone_of_forced(call: Call[Services], zone: str | None, host: str) -> str | None:
     """The zone if the forced host is in it; else none is asked for, so that the two do not contradict each other."""
-    with call.services.cells.api.read() as tx:
-        actual = hosts.zones(tx, [host]).get(host, call.services.conf.default_availability_zone)
+    known = call.services.cells.api.query(hosts.zones, [host])
+    actual = known.get(host, call.services.conf.default_availability_zone)
     return zone if zone == actual else None
 
 
