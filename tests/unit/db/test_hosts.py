@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from kilonova.base import clock
+from kilonova.contract import context
 from kilonova.db import query
 from kilonova.db.cell import compute_nodes, instance_actions, instances, services
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS
 from kilonova.db.engine import Database
+from kilonova.db.objects import service as served
 from kilonova.db.outcomes import DuplicateError, MarkerNotFoundError
 
 NODE = dict.fromkeys(
@@ -77,6 +79,14 @@ def test_minimum_version(cell_db: Database) -> None:
     assert found == {"nova-compute": 72, "nova-conductor": None}
     service(cell_db, "h3", version=50, forced_down=True)
     assert cell_db.query(services.service_minimum_version, ["nova-compute"]) == {"nova-compute": 72}
+    # A column that is empty is no other answer for those who ask over the bus.
+    service(cell_db, "h4", version=71, forced_down=None)
+    ctxt = context.admin()
+    assert cell_db.query(services.service_minimum_version, ["nova-compute"]) == {"nova-compute": 71}
+    assert cell_db.query(served.get_minimum_version, ctxt, "nova-compute") == 71
+    assert cell_db.query(served.get_minimum_version_multi, ctxt, ["nova-compute", "nova-conductor"]) == 71
+    service(cell_db, "h5", version=None)
+    assert cell_db.query(services.service_minimum_version, ["nova-compute"]) == {"nova-compute": 0}
 
 
 def test_compute_nodes_by_what_is_asked(cell_db: Database) -> None:

@@ -174,3 +174,16 @@ def test_many_threads_share_one_look(source):
         thread.join(10)
     assert found == [20] * 8
     assert len(source.looks) == 1
+
+
+def test_the_lowest_version_is_what_the_database_says(source, snapshot):
+    services = [
+        make.service_row("h1", version=74),
+        make.service_row("h2", version=72),
+        make.service_row("h3", version=50, forced_down=True),
+        make.service_row("h4", version=73, forced_down=None),
+    ]
+    source.put("h1")
+    source.rows[make.CELL] = Tail(services, [make.node_row("h1")], [])
+    snapshot.all()
+    assert snapshot.minimum_version() == 72

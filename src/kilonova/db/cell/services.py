@@ -64,10 +64,13 @@ def service_delete(tx: Tx, id: int) -> bool:
 
 
 def service_minimum_version(tx: Tx, binaries: Iterable[str]) -> dict[str, int | None]:
-    """The lowest version in use of each binary; None when there is no such service. One forced down is not in use."""
+    """The lowest version in use of each binary, 0 where one tells none; None when there is no such service.
+
+    One forced down is not in use.
+    """
     found: dict[str, int | None] = dict.fromkeys(binaries)
     counted = (_C.binary.in_(list(found)), _ALIVE, _C.forced_down.is_not(True))
-    statement = sa.select(_C.binary, sa.func.min(_C.version)).where(*counted)
+    statement = sa.select(_C.binary, sa.func.min(sa.func.coalesce(_C.version, 0))).where(*counted)
     found.update(query.pairs(tx, statement.group_by(_C.binary)))
     return found
 

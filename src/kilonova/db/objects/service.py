@@ -72,22 +72,13 @@ def get_by_compute_host(tx: sa.Connection, ctxt: Any, host: str, use_slave: bool
     return found
 
 
-def minimum_version(tx: sa.Connection, binaries: Collection[str]) -> int | None:
-    """The lowest version among living services of these kinds; None when there is none (forced-down ones count not)."""
-    table = SERVICES
-    query = sa.select(sa.func.min(table.c.version)).where(
-        table.c.binary.in_(list(binaries)), table.c.deleted == 0, table.c.forced_down.is_(False)
-    )
-    lowest: int | None = tx.execute(query).scalar()
-    return lowest
-
-
 def get_minimum_version(tx: sa.Connection, ctxt: Any, binary: str, use_slave: bool = False) -> int:
-    return minimum_version(tx, [binary]) or 0
+    return get_minimum_version_multi(tx, ctxt, [binary])
 
 
 def get_minimum_version_multi(tx: sa.Connection, ctxt: Any, binaries: Collection[str], use_slave: bool = False) -> int:
-    found = [minimum_version(tx, [binary]) for binary in binaries]
+    """The lowest of any of these kinds, 0 without any."""
+    found = services.service_minimum_version(tx, binaries).values()
     return min((version for version in found if version is not None), default=0)
 
 

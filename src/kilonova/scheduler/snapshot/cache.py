@@ -115,10 +115,11 @@ class Snapshot:
             return list(self._aggregates.values())
 
     def minimum_version(self) -> int:
-        """The lowest service version of all compute hosts, 0 without any."""
+        """The lowest service version of all compute hosts, 0 without any; as service_minimum_version has it."""
         self.refresh()
         with self.lock:
-            return min((service.version for service in self._services.values()), default=0)
+            in_use = [service.version for service in self._services.values() if not service.forced_down]
+        return min(in_use, default=0)
 
     def is_placed(self, instance: str) -> bool:
         """The server is on a host already, and not merely on its way."""
