@@ -18,7 +18,7 @@ from kilonova.flow.engine import Engine
 from kilonova.flow.plan import flow, step
 from kilonova.flow.run import Run
 from kilonova.flow.seal import Seal
-from kilonova.flow.store import Change, LeaseLost, NewFlow, State
+from kilonova.flow.store import Change, LeaseLost, NewFlow, Scope, State
 
 __all__ = ["database_server", "databases"]
 
@@ -74,7 +74,7 @@ def test_lease_fence_and_signal(table: FlowTable) -> None:
     assert table.database.run(flows.wake, "s") == 1
     later = flows.now_ms() + 60_000
     table.write(new.id, fresh.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
-    assert [each.id for each in table.take_due("me", 1000, 5, ["op"])] == [new.id]
+    assert [each.id for each in table.take_due("me", 1000, 5, [Scope("op")])] == [new.id]
     assert table.renew({new.id: fresh.lease_epoch + 1}, 1000) == {new.id}
 
 

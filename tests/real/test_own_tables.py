@@ -12,7 +12,7 @@ from tests.real.database_fixtures import database_server, new_databases
 from kilonova.db import ended_flows, flows
 from kilonova.db.engine import Database
 from kilonova.db.migrations import room, sync
-from kilonova.flow.store import NewFlow, State
+from kilonova.flow.store import NewFlow, Scope, State
 
 __all__ = ["database_server"]
 
@@ -40,7 +40,7 @@ def offered(database: Database) -> NewFlow:
 def work(database: Database, flow: NewFlow) -> None:
     store = flows.FlowTable(database, "cell")
     assert not store.offer(msgspec.structs.replace(flow, id="another"))
-    (taken,) = store.take_due("me", 60_000, 5, ["delete"])
+    (taken,) = store.take_due("me", 60_000, 5, [Scope("delete")])
     assert (taken.id, taken.frame) == (flow.id, {"a": 1})
     assert store.renew({flow.id: taken.lease_epoch}, 60_000) == {flow.id}
     assert database.run(flows.abandon, flow.id, who="me", why="enough")

@@ -10,6 +10,7 @@ from kilonova.conductor import records, refusal
 from kilonova.conductor.building import elsewhere, watching
 from kilonova.conductor.failures import describe
 from kilonova.conductor.frames import pack
+from kilonova.conductor.ops import build
 from kilonova.conductor.world import World
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -70,8 +71,8 @@ class ComputeTasks:
             grace=0.0,
             deadline=self.world.conf.kilonova.build_deadline,
         )
-        if not self.dispatcher.take(self.world.api_store(), new):
-            LOG.info("build of server %s is under way already", new.subject_id)
+        if not self.dispatcher.take(self.world.api_store(), new, build.was_taken):
+            LOG.info("build of server %s is under way, or was, already: the cast is a repeat", new.subject_id)
 
     def build_instances(
         self,
@@ -121,7 +122,5 @@ class ComputeTasks:
             place.database.run(records.fail, ctxt, server.uuid, describe(error), self.world.host)
             return
         new = elsewhere.new_try(server.uuid, hosts, props, shared, sealed)
-        if place.database.query(elsewhere.was_tried, new):
-            LOG.info("try %s of server %s is under way already", new.frame["attempt"], server.uuid)
-            return
-        self.dispatcher.take(place.store, new)
+        if not self.dispatcher.take(place.store, new, elsewhere.was_tried):
+            LOG.info("try %s of server %s is under way, or was, already", new.frame["attempt"], server.uuid)

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from kilonova.base import clock, ids
 from kilonova.base.periodic import Periodic
-from kilonova.conductor import keeping
+from kilonova.conductor import keeping, peers, schedulers
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
@@ -21,7 +21,6 @@ from kilonova.conductor.keeping import Keeping
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.conductor.ops import build, delete
 from kilonova.conductor.outages import passes
-from kilonova.conductor.peers import LOOK_EVERY
 from kilonova.conductor.world import Recheck, World
 from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
@@ -74,8 +73,15 @@ class Service:
         )
         seal = Seal.from_conf(conf)
         worker = f"{host}:{os.getpid()}:{ids.new_uuid()[:8]}"
-        flows = FLOWS if cells.has_api else CELL_FLOWS
-        engine = Engine(flows, self.world, seal, worker, describe_failure=describe, passes=passes)
+        engine = Engine(
+            FLOWS if cells.has_api else CELL_FLOWS,
+            self.world,
+            seal,
+            worker,
+            describe_failure=describe,
+            passes=passes,
+            there=self.world.there,
+        )
         self.dispatcher = Dispatcher(
             engine,
             self.world.stores,
@@ -96,10 +102,13 @@ class Service:
         self._keeping = Keeping(
             conf, lambda: [store.database for store in self.world.stores()], self._first_database(), worker
         )
-        self._periodic = Periodic("conductor", workers=2)
+        self._periodic = Periodic("conductor", workers=3)
         self._periodic.every(keeping.EVERY, self._keeping.run, name="keeping")
         if cells.has_api:
-            self._periodic.every(LOOK_EVERY, self.world.peers.near, name="peers", initial_delay=5.0)
+            self._periodic.every(peers.LOOK_EVERY, self.world.peers.near, name="peers", initial_delay=5.0)
+            self._periodic.every(
+                schedulers.LOOK_EVERY, self.world.schedulers.look, name="schedulers", initial_delay=0.0
+            )
         self._server = bus.serve("conductor", host, [ObjectService(cells, conf), self.tasks])
         self._stopped = threading.Event()
 

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from kilonova.base import clock
 from kilonova.conductor import hosts
 from kilonova.conductor.peers import Peers
+from kilonova.conductor.schedulers import Schedulers
 from kilonova.contract.context import RequestContext
 from kilonova.db.cells import Cells
 from kilonova.db.engine import Database
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 Recheck = Callable[[RequestContext, Any, Sequence[str]], None]
 """Counts a project's use against its limits: (context, request spec, new servers). Raises TooManyInstances when these
 servers are over a limit with those accepted before them."""
+
+SCHEDULER = "scheduler"
+"""What a stage needs that asks one."""
 
 API_STORE = "api"
 OWN_STORE = "own"
@@ -69,11 +73,16 @@ class World:
         self.recheck = recheck
         self.began = clock.monotonic()
         self.peers = Peers(conf, cells, bus)
+        self.schedulers = Schedulers(bus)
         self._compute = compute
 
     @property
     def api(self) -> Database:
         return self.cells.api
+
+    def there(self, need: str) -> bool:
+        """Whether this conductor has what a stage needs."""
+        return {SCHEDULER: self.schedulers.there}[need]()
 
     def compute(self, place: Place) -> ComputeClient:
         """The compute hosts of a cell."""

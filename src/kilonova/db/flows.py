@@ -14,7 +14,19 @@ from kilonova.db.engine import Database
 from kilonova.db.failures import is_disconnect, is_retryable
 from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
 from kilonova.db.outcomes import DuplicateError
-from kilonova.flow.store import LIVE, Change, EventKind, FlowEvent, FlowRow, LeaseLost, NewFlow, State
+from kilonova.flow.store import (
+    LIVE,
+    Change,
+    ChildRefused,
+    EventKind,
+    FlowEvent,
+    FlowRow,
+    LeaseLost,
+    NewFlow,
+    Scope,
+    State,
+    Unless,
+)
 
 F = KN_FLOW.c
 _LIVE = [str(state) for state in LIVE]
@@ -59,9 +71,11 @@ def active(tx: Any, subject_id: str, op: str | None = None) -> list[FlowRow]:
     return [_row(found) for found in tx.execute(query)]
 
 
-def active_subjects(tx: Any, subject_ids: Sequence[str]) -> set[str]:
-    """Which of the subjects have a flow that has not ended."""
+def active_subjects(tx: Any, subject_ids: Sequence[str], op: str | None = None) -> set[str]:
+    """Which of the subjects have a flow (of that operation) that has not ended."""
     query = sa.select(F.subject_id).distinct().where(F.subject_id.in_(list(subject_ids)), F.active_key.is_not(None))
+    if op is not None:
+        query = query.where(F.op == op)
     return set(tx.execute(query).scalars())
 
 
@@ -111,9 +125,13 @@ def abandon(tx: Any, flow_id: str, *, who: str, why: str) -> bool:
 
 
 def revive(tx: Any, flow_id: str) -> bool:
-    """Let a stuck flow try its undo again."""
+    """Let a stuck flow go on where it stood: with its undo, or forward if nothing of it has failed."""
+    found = _get(tx, flow_id)
+    if found is None:
+        return False
+    state = State.UNWINDING if "failure" in found.frame else State.RUNNING
     query = sa.update(KN_FLOW).where(F.id == flow_id, F.state == str(State.STUCK))
-    values = {"state": str(State.UNWINDING), "tries": 0, "wake_at": _WOKEN, "updated_at": now_ms()}
+    values = {"state": str(state), "tries": 0, "wake_at": _WOKEN, "updated_at": now_ms()}
     return bool(tx.execute(query.values(values)).rowcount)
 
 
@@ -124,20 +142,20 @@ class FlowTable:
         self.database = database
         self.name = name
 
-    def offer(self, flow: NewFlow) -> bool:
+    def offer(self, flow: NewFlow, unless: Unless | None = None) -> bool:
         try:
-            return self.database.run(offer, flow)
+            return self.database.run(_offer_unless, flow, unless)
         except DuplicateError:
             return False
 
-    def any_due(self, ops: Sequence[str]) -> bool:
-        return self.database.query(_any_due, ops)
+    def any_due(self, scopes: Sequence[Scope]) -> bool:
+        return self.database.query(_any_due, scopes)
 
-    def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
-        return self.database.run(_take_due, owner, lease_ms, limit, ops)
+    def take_due(self, owner: str, lease_ms: int, limit: int, scopes: Sequence[Scope]) -> list[FlowRow]:
+        return self.database.run(_take_due, owner, lease_ms, limit, scopes)
 
-    def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
-        return self.database.run(_take, flow_id, owner, lease_ms)
+    def take(self, flow_id: str, owner: str, lease_ms: int, scopes: Sequence[Scope] | None = None) -> FlowRow | None:
+        return self.database.run(_take, flow_id, owner, lease_ms, scopes)
 
     def arrived(self, flow_id: str) -> bool:
         return self.database.run(_arrived, flow_id)
@@ -161,17 +179,24 @@ class FlowTable:
         return self.database.query(active, subject_id, op)
 
 
-def _any_due(tx: Any, ops: Sequence[str]) -> bool:
-    return tx.execute(_due(ops, 1)).first() is not None
+def _offer_unless(tx: Any, flow: NewFlow, unless: Unless | None) -> bool:
+    return (unless is None or not unless(tx, flow)) and offer(tx, flow)
 
 
-def _take_due(tx: Any, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
-    found = [_row(each) for each in tx.execute(_locking(tx, _due(ops, limit)))]
+def _any_due(tx: Any, scopes: Sequence[Scope]) -> bool:
+    return tx.execute(_due(scopes, 1)).first() is not None
+
+
+def _take_due(tx: Any, owner: str, lease_ms: int, limit: int, scopes: Sequence[Scope]) -> list[FlowRow]:
+    found = [_row(each) for each in tx.execute(_locking(tx, _due(scopes, limit)))]
     return [taken for row in found if (taken := _lease(tx, row, owner, lease_ms)) is not None]
 
 
-def _take(tx: Any, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
-    free = _EVERY_COLUMN.where(F.id == flow_id, F.state.in_(_LIVE), F.lease_until <= now_ms())
+def _take(tx: Any, flow_id: str, owner: str, lease_ms: int, scopes: Sequence[Scope] | None) -> FlowRow | None:
+    now = now_ms()
+    free = _EVERY_COLUMN.where(F.id == flow_id, F.state.in_(_LIVE), F.lease_until <= now)
+    if scopes is not None:
+        free = free.where(_within(scopes, now))
     found = tx.execute(_locking(tx, free)).first()
     return None if found is None else _lease(tx, _row(found), owner, lease_ms, called=True)
 
@@ -198,7 +223,8 @@ def _write(tx: Any, flow_id: str, epoch: int, change: Callable[[Any], Change]) -
     if not tx.execute(query.values(_changed_values(made, now_ms()))).rowcount:
         raise LeaseLost(flow_id)
     for child in made.children:
-        offer(tx, child)
+        if not offer(tx, child):
+            raise ChildRefused(f"{child.op} of {child.subject_id} is under way already")
     _log(tx, made.events)
 
 
@@ -220,7 +246,7 @@ def _new_values(flow: NewFlow, now: int) -> dict[str, Any]:
         "sealed": flow.sealed,
         "reason": None,
         "tries": 0,
-        "code_version": 0,
+        "code_version": flow.version,
         "lease_owner": None,
         "lease_epoch": 0,
         "lease_until": 0,
@@ -255,10 +281,31 @@ def _changed_values(change: Change, now: int) -> dict[str, Any]:
     return values
 
 
-def _due(ops: Sequence[str], limit: int) -> sa.Select[Any]:
+def _due(scopes: Sequence[Scope], limit: int) -> sa.Select[Any]:
     now = now_ms()
-    due = (F.state.in_(_LIVE), F.wake_at <= now, F.lease_until <= now, F.op.in_(list(ops)))
+    due = (F.state.in_(_LIVE), F.wake_at <= now, F.lease_until <= now, _within(scopes, now))
     return _EVERY_COLUMN.where(*due).order_by(F.wake_at).limit(limit)
+
+
+def _within(scopes: Sequence[Scope], now: int) -> sa.ColumnElement[bool]:
+    """Flows that a worker may take; the meaning is that of Scope."""
+    return sa.or_(sa.false(), *(_within_one(scope, now) for scope in scopes))
+
+
+def _within_one(scope: Scope, now: int) -> sa.ColumnElement[bool]:
+    parts = [F.op == scope.op, F.code_version <= scope.version]
+    if scope.stages is not None:
+        parts.append(_stands_at([*scope.stages, None]))
+    if scope.waiting:
+        to_be_ended = sa.or_(F.state == str(State.UNWINDING), F.deadline_at <= now)
+        parts.append(sa.or_(to_be_ended, sa.not_(_stands_at(scope.waiting))))
+    return sa.and_(*parts)
+
+
+def _stands_at(places: Sequence[str | None]) -> sa.ColumnElement[bool]:
+    """Whether a flow stands at one of these stages; None: before the first. Never NULL."""
+    named = sa.and_(F.position.is_not(None), F.position.in_([place for place in places if place is not None]))
+    return sa.or_(F.position.is_(None), named) if None in places else named
 
 
 def _locking(tx: Any, query: sa.Select[Any]) -> sa.Select[Any]:

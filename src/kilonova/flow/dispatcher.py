@@ -16,7 +16,7 @@ from kilonova.base import clock, pools, present
 from kilonova.flow import offers
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
-from kilonova.flow.store import ENDED, FlowRow, FlowStore, LeaseLost, NewFlow, State
+from kilonova.flow.store import ENDED, FlowRow, FlowStore, LeaseLost, NewFlow, State, Unless
 
 LOG = logging.getLogger(__name__)
 
@@ -183,12 +183,12 @@ class Dispatcher:
     def wait(self) -> None:
         self._stopped.wait()
 
-    def take(self, store: FlowStore, flow: NewFlow) -> bool:
+    def take(self, store: FlowStore, flow: NewFlow, unless: Unless | None = None) -> bool:
         """A cast arrived: put its flow down if nobody has, and drive it now if a worker is free.
 
-        False if the work is already in hands (a repeated cast).
+        False if the work is already in hands (a repeated cast), or was, as `unless` says.
         """
-        if not store.offer(flow):
+        if not store.offer(flow, unless):
             return self.resume(store, flow.subject_id, flow.op)
         if not self._begin(store, flow.id):
             store.arrived(flow.id)
@@ -215,7 +215,7 @@ class Dispatcher:
         asked_at = clock.monotonic()
         row = None
         try:
-            row = store.take(flow_id, self.engine.worker, self.leases.milliseconds)
+            row = store.take(flow_id, self.engine.worker, self.leases.milliseconds, self.engine.scopes())
         finally:
             if row is None:
                 self._free.release()
@@ -250,7 +250,7 @@ class Dispatcher:
         does not answer keeps no worker from the others.
         """
         try:
-            if not store.any_due(list(self.engine.flows)):
+            if not store.any_due(self.engine.scopes()):
                 return 0
         except Exception as exc:  # noqa: BLE001 - a database may be away; the next look tries again
             LOG.warning("flows of %s could not be read: %s", store.name, exc)
@@ -268,8 +268,7 @@ class Dispatcher:
         asked_at = clock.monotonic()
         try:
             if free:
-                ops = list(self.engine.flows)
-                rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, ops)
+                rows = store.take_due(self.engine.worker, self.leases.milliseconds, free, self.engine.scopes())
         except Exception as exc:  # noqa: BLE001 - a database may be away; the next look tries again
             LOG.warning("flows of %s could not be read: %s", store.name, exc)
         if spare := free - len(rows):

@@ -13,16 +13,19 @@ from kilonova.base import clock, log
 from kilonova.flow.plan import Again, DeadlineExceeded, Finish, Flow, Rest, Retry, Stage, Step
 from kilonova.flow.run import Describe, Lease, Run, describe
 from kilonova.flow.seal import CannotOpen, Seal
-from kilonova.flow.store import Change, EventKind, FlowEvent, LeaseLost, State
+from kilonova.flow.store import Change, ChildRefused, EventKind, FlowEvent, LeaseLost, Scope, State
 
 LOG = logging.getLogger(__name__)
 
 _REST_KEY = "resting_since"
 _SEALED_KEY = "sealed_since"
 _AWAY_KEY = "away_since"
+
+UNKNOWN_PAUSE = 30.0
+"""Seconds for which a flow is left alone whose stage this code does not know."""
+
 SEALED_PATIENCE = 120.0
 """Seconds for which a flow waits for a conductor that can open its secrets."""
-
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 15.0
 """Seconds between two tries while something else is away: half of the time that it was away, within these bounds."""
@@ -44,8 +47,8 @@ class Engine:
     """Knows the flows by their operation and what they work with (`world`). Holds no state of any run.
 
     `passes` says which failures only tell that something else is away for now: those are waited for until the flow's
-    deadline, count as no try, and leave no undo stuck.
-    `between` is called after each write, before the next stage starts; the test kit kills the worker there.
+    deadline, count as no try, and leave no undo stuck. `there` says whether what a stage needs is there now. `between`
+    is called after each write, before the next stage starts; the test kit kills the worker there.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Engine:
         stopping: threading.Event | None = None,
         between: Callable[[Run], None] | None = None,
         rng: Callable[[], float] = random.random,
+        there: Callable[[str], bool] = lambda need: True,
     ) -> None:
         self.flows = dict(flows)
         self.world = world
@@ -70,6 +74,11 @@ class Engine:
         self._passes = passes
         self._between = between
         self._rng = rng
+        self._there = there
+
+    def scopes(self) -> list[Scope]:
+        """What this worker may take now."""
+        return [flow.scope(self._there) for flow in self.flows.values()]
 
     def run(self, lease: Lease) -> State:
         """Go on with a flow until it rests, ends or must be given back; returns the state it was left in.
@@ -80,22 +89,37 @@ class Engine:
         run = Run(lease, self.world, {}, self.worker)
         if not self._unseal(run):
             return run.row.state
-        try:
-            flow.index(lease.row.position)
-        except KeyError as exc:
-            event = run.event(EventKind.FAILED, str(exc))
-            self._write(run, State.STUCK, lease.row.position, event, reason=str(exc), release=True)
-            return State.STUCK
-        if lease.row.state is State.OFFERED:
-            # Nothing has happened yet that would be worth a write.
-            run.moved(State.RUNNING, flow.stages[0].name)
+        if not self._begin(flow, run):
+            return run.row.state
         while self._move(flow, run):
             if self._between is not None:
                 self._between(run)
-            if self.stopping.is_set():
+            if self.stopping.is_set() or self._lacks(flow, run):
                 self._hand_back(run)
                 break
         return run.row.state
+
+    def _begin(self, flow: Flow, run: Run) -> bool:
+        """Stand at a stage; a flow at one that this code does not know is left, as it is, to code that does."""
+        row = run.row
+        try:
+            position = flow.stages[flow.index(row.position)].name
+        except KeyError as exc:
+            LOG.warning("flow %s of %s is left to a newer conductor: %s", row.op, row.subject_id, exc)
+            self._nap(run, row.state, UNKNOWN_PAUSE, row.tries, None)
+            return False
+        if flow.version_at(position) > row.code_version:
+            # Before anything is done that an older conductor would not know how to undo.
+            self._write(run, row.state, position, tries=row.tries)
+        if row.state is State.OFFERED:
+            # Nothing has happened yet that would be worth a write.
+            run.moved(State.RUNNING, position, row.tries, run.row.code_version)
+        return True
+
+    def _lacks(self, flow: Flow, run: Run) -> bool:
+        """Whether something is not there that the next stage needs."""
+        stage = flow.stages[flow.index(run.row.position)]
+        return stage.needs is not None and run.row.state is not State.UNWINDING and not self._there(stage.needs)
 
     def _unseal(self, run: Run) -> bool:
         """Read the secrets. A flow that this process has no key for is left to another one for a while.
@@ -140,8 +164,9 @@ class Engine:
     def _raised(self, flow: Flow, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
         if isinstance(exc, Finish):
             return self._end(run, State.DONE, run.event(EventKind.SUCCEEDED, str(exc), clock.monotonic() - began))
+        run.drop_children()
         if isinstance(exc, Again):
-            begun = not run.uncalled or stage is not flow.stages[0]
+            begun = not run.uncalled or stage is not flow.first
             state = run.row.state if begun else State.OFFERED
             return self._nap(run, state, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
         return self._failed(stage, run, exc, began)
@@ -196,14 +221,15 @@ class Engine:
         self, flow: Flow, stage: Stage, run: Run, began: float, within: Callable[[Any], None] | None = None
     ) -> bool:
         run.frame.pop(_AWAY_KEY, None)
-        place = flow.index(stage.name) + 1
+        following = flow.after(stage.name)
         done = run.event(EventKind.SUCCEEDED, None, clock.monotonic() - began)
-        if place == len(flow.stages):
+        if following is None:
             return self._end(run, State.DONE, done, within)
-        if isinstance(stage, Step) and stage.light:
-            run.moved_lightly(flow.stages[place].name, done)
+        known = flow.version_at(following.name) <= run.row.code_version
+        if isinstance(stage, Step) and stage.light and known:
+            run.moved_lightly(following.name, done)
         else:
-            self._write(run, State.RUNNING, flow.stages[place].name, done, within=within)
+            self._write(run, State.RUNNING, following.name, done, within=within)
         return True
 
     # Failure.
@@ -294,7 +320,10 @@ class Engine:
         release: bool = False,
         within: Callable[[Any], None] | None = None,
     ) -> None:
-        version = self.flows[run.row.op].version
+        flow = self.flows[run.row.op]
+        version = run.row.code_version
+        if position is not None and position in flow.names:
+            version = max(version, flow.version_at(position))
         events = (*run.unwritten, *(() if event is None else (event,)))
 
         def change(tx: Any) -> Change:
@@ -307,8 +336,8 @@ class Engine:
 
         try:
             run.lease.store.write(run.row.id, run.lease.epoch, change)
-        except (LeaseLost, _StageFailed):
+        except (LeaseLost, ChildRefused, _StageFailed):
             raise
         except Exception as exc:
             raise StoreFailed(f"could not store flow {run.row.id} at {position}: {exc}") from exc
-        run.moved(state, position, tries)
+        run.moved(state, position, tries, version)

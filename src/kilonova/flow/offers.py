@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from kilonova.base import ids
 from kilonova.contract.context import RequestContext
 from kilonova.flow.seal import Seal
 from kilonova.flow.store import FlowRow, NewFlow
@@ -86,7 +87,7 @@ def build_offer(
         request_id=ctxt.request_id,
         project_id=ctxt.project_id,
         sealed=seal.close(secrets),
-        **({} if flow_id is None else {"id": flow_id}),
+        id=flow_id or ids.new_uuid(),
     )
 
 

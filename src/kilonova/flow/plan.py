@@ -14,6 +14,11 @@ step did nothing or half of it.
 
 The end of a `light` step is not written by itself but with that of the next stage: a worker that dies in between
 repeats it. That saves a transaction where the step is as good as its repetition.
+
+Conductors of several versions drive the same flows while a cloud is upgraded, or rolled back. So a flow has a version,
+raised with every change of its stages: a stage that is new, or does something else than before, says `since` which
+version; one that goes says `retired` and stays in the file: flows that stand there go on from it, flows that passed it
+undo it, nobody else enters it. What each version consisted of is kept in tests/unit/conductor/flow_versions.json.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kilonova.base.retry import grown
+from kilonova.flow.store import Scope
 
 if TYPE_CHECKING:
     from kilonova.flow.run import Run
@@ -81,7 +87,8 @@ UNDO_RETRY = Retry(on=(Exception,), attempts=8)
 class Step(msgspec.Struct, frozen=True):
     """One piece of work. `atomic`: it only changes the flow's own database, in one transaction with the position.
 
-    `light`: its end is written with that of the next stage.
+    `light`: its end is written with that of the next stage. `needs` names what must be there for it: workers without it
+    leave the flow to others.
     """
 
     name: str
@@ -91,6 +98,9 @@ class Step(msgspec.Struct, frozen=True):
     undo_retry: Retry = UNDO_RETRY
     atomic: bool = False
     light: bool = False
+    needs: str | None = None
+    since: int = 1
+    retired: int | None = None
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -106,33 +116,64 @@ class Rest(msgspec.Struct, frozen=True):
     undo: Action | None = None
     retry: Retry = NO_RETRY
     undo_retry: Retry = UNDO_RETRY
+    needs: str | None = None
+    since: int = 1
+    retired: int | None = None
 
 
 Stage = Step | Rest
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """An operation as a line of stages. `version` is stored with each run, for code that must tell old from new."""
+    """An operation as a line of stages, in the version that this code is."""
 
     op: str
     stages: tuple[Stage, ...]
     version: int = 1
 
     def __post_init__(self) -> None:
-        names, last = [stage.name for stage in self.stages], self.stages[-1] if self.stages else None
-        if not names or len(set(names)) != len(names):
+        names, present = self.names, [s for s in self.stages if s.retired is None]
+        if not present or len(set(names)) != len(names):
             raise ValueError(f"flow {self.op}: stages need distinct names: {names}")
+        last = present[-1]
         if any(isinstance(stage, Step) and stage.light and (stage.atomic or stage is last) for stage in self.stages):
             raise ValueError(f"flow {self.op}: a light step writes nothing itself and is not the last")
+        if max(max(stage.since, stage.retired or 1) for stage in self.stages) > self.version:
+            raise ValueError(f"flow {self.op}: a stage is newer than version {self.version}")
+
+    @property
+    def names(self) -> list[str]:
+        return [stage.name for stage in self.stages]
+
+    @property
+    def first(self) -> Stage:
+        """Where a new flow begins."""
+        return next(stage for stage in self.stages if stage.retired is None)
 
     def index(self, name: str | None) -> int:
-        """Place of a stage; 0 for None. KeyError for a stage that this code does not know."""
-        if name is None:
-            return 0
+        """Place of a stage; that of the first for None. KeyError for a stage that this code does not know."""
+        name = self.first.name if name is None else name
         for place, stage in enumerate(self.stages):
             if stage.name == name:
                 return place
         raise KeyError(f"flow {self.op} has no stage {name}")
+
+    def after(self, name: str) -> Stage | None:
+        """The stage that follows; None at the end."""
+        later = self.stages[self.index(name) + 1 :]
+        return next((stage for stage in later if stage.retired is None), None)
+
+    def version_at(self, name: str) -> int:
+        """The lowest version that may go on with a flow at this stage: it knows what was done, and what was not."""
+        place = self.index(name)
+        passed = [max(stage.since, stage.retired or 1) for stage in self.stages[:place]]
+        return max(self.stages[place].since, *passed, 1)
+
+    def scope(self, there: Callable[[str], bool]) -> Scope:
+        """What may be taken of this operation where those needs are met that `there` says."""
+        waiting: list[str | None] = [s.name for s in self.stages if s.needs is not None and not there(s.needs)]
+        before_first = [None] if self.first.name in waiting else []
+        return Scope(self.op, self.version, self.names, [*waiting, *before_first])
 
 
 def flow(op: str, *stages: Stage, version: int = 1) -> Flow:
@@ -148,9 +189,14 @@ def step(
     atomic: bool = False,
     light: bool = False,
     name: str | None = None,
+    needs: str | None = None,
+    since: int = 1,
+    retired: int | None = None,
 ) -> Step:
     """A stage that does something; named as its function."""
-    return Step(name or do.__name__, do, undo, retry, atomic=atomic, light=light)
+    return Step(
+        name or do.__name__, do, undo, retry, atomic=atomic, light=light, needs=needs, since=since, retired=retired
+    )
 
 
 def rest(
@@ -161,6 +207,8 @@ def rest(
     undo: Action | None = None,
     retry: Retry = NO_RETRY,
     name: str | None = None,
+    since: int = 1,
+    retired: int | None = None,
 ) -> Rest:
     """A stage that waits; named as its condition."""
-    return Rest(name or until.__name__, until, every, limit, undo, retry)
+    return Rest(name or until.__name__, until, every, limit, undo, retry, since=since, retired=retired)

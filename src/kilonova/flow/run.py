@@ -108,6 +108,10 @@ class Run:
     def begin_again(self) -> None:
         """Forget what an atomic step left in memory before its transaction is repeated."""
         self.frame = msgspec.json.decode(self._begun)
+        self.drop_children()
+
+    def drop_children(self) -> None:
+        """Forget the children of this stage: it did not come to its end."""
         del self.children[self._children_before :]
 
     def stored(self) -> None:
@@ -126,9 +130,9 @@ class Run:
             detail=detail,
         )
 
-    def moved(self, state: State, position: str | None, tries: int = 0) -> None:
+    def moved(self, state: State, position: str | None, tries: int, version: int) -> None:
         """Follow what was written."""
-        self.row = msgspec.structs.replace(self.row, state=state, position=position, tries=tries)
+        self.row = msgspec.structs.replace(self.row, state=state, position=position, tries=tries, code_version=version)
         self.stored()
         self.children.clear()
         self._children_before = 0

@@ -54,12 +54,31 @@ class LeaseLost(Exception):
     """Somebody else holds the flow, or it ended: stop at once and write nothing."""
 
 
+class ChildRefused(Exception):
+    """A child flow could not be put down: its subject has an unfinished flow in that slot."""
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What a worker may take of one operation's flows: those that it knows every stage of, and can go on with now.
+
+    `version`: the newest that it knows; `stages`: the positions that it knows (None: any). At the stages of `waiting`
+    (None among them: before the first one) something is not there that they need: a flow that stands there is taken to
+    be ended only, when it is unwinding or its deadline has passed.
+    """
+
+    op: str
+    version: int = 1
+    stages: Sequence[str] | None = None
+    waiting: Sequence[str | None] = ()
+
+
 class NewFlow(msgspec.Struct, frozen=True):
     """A flow to be put down.
 
     `grace` is the time in seconds left to whoever was sent the work by a cast, before a conductor takes it by itself.
     `slot` names what must be single: a subject has at most one unfinished flow per slot (default: the operation).
     `frame` is what the steps know, as JSON; `sealed` the part that nobody may read in the database (flow/seal.py).
+    `version` is the lowest one of the operation that understands the frame.
     """
 
     op: str
@@ -72,6 +91,7 @@ class NewFlow(msgspec.Struct, frozen=True):
     parent_id: str | None = None
     slot: str | None = None
     sealed: str | None = None
+    version: int = 1
     id: str = msgspec.field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -83,7 +103,8 @@ class FlowRow(msgspec.Struct, frozen=True):
     """One row of `kn_flow`.
 
     `position` names the step that is next (while unwinding: the step whose undo is next; None before the first step).
-    `tries` counts failed tries of that step. `active_key` is unique and None once the flow has ended.
+    `tries` counts failed tries of that step. `active_key` is unique and None once the flow has ended. `code_version` is
+    the lowest version of the operation's code that may go on from here.
     """
 
     id: str
@@ -145,22 +166,26 @@ class Change(msgspec.Struct, frozen=True):
     children: Sequence[NewFlow] = ()
 
 
+Unless = Callable[[Any, NewFlow], bool]
+"""What stands in the way of a new flow, asked in the transaction that would put it down."""
+
+
 class FlowStore(Protocol):
     """One database's flows. Each method is one short transaction; `name` tells the databases apart in logs."""
 
     name: str
 
-    def offer(self, flow: NewFlow) -> bool:
-        """Put a flow down in state `offered`; False if its slot is taken."""
+    def offer(self, flow: NewFlow, unless: Unless | None = None) -> bool:
+        """Put a flow down in state `offered`; False if its slot is taken, or `unless` says that something is."""
 
-    def any_due(self, ops: Sequence[str]) -> bool:
+    def any_due(self, scopes: Sequence[Scope]) -> bool:
         """Whether `take_due` would find something, asked without a lock."""
 
-    def take_due(self, owner: str, lease_ms: int, limit: int, ops: Sequence[str]) -> list[FlowRow]:
+    def take_due(self, owner: str, lease_ms: int, limit: int, scopes: Sequence[Scope]) -> list[FlowRow]:
         """Lease up to `limit` live flows whose `wake_at` and lease have passed, oldest first."""
 
-    def take(self, flow_id: str, owner: str, lease_ms: int) -> FlowRow | None:
-        """Lease one live flow now, whatever its `wake_at`; None if it is held, ended or unknown.
+    def take(self, flow_id: str, owner: str, lease_ms: int, scopes: Sequence[Scope] | None = None) -> FlowRow | None:
+        """Lease one live flow now, whatever its `wake_at`; None if it is held, ended, unknown or beyond the scopes.
 
         Its cast has arrived here: it is `offered` no more.
         """
@@ -175,7 +200,7 @@ class FlowStore(Protocol):
         """Store a stage's end, its events and its children in one transaction.
 
         `change(tx)` may write other rows of the database first; it is called again if the transaction must be repeated.
-        Raises LeaseLost, and then nothing at all was written.
+        Raises LeaseLost or ChildRefused, and then nothing at all was written.
         """
 
     def may_repeat(self, exc: Exception) -> bool:

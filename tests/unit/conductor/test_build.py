@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import types
+import uuid
 from typing import Any
 
+import msgspec
 import pytest
-from tests.unit.conductor.stage import CELL1_UUID, SEAL, Stage
+from tests.unit.conductor.stage import CELL1_UUID, PROJECT, SEAL, Stage
 from tests.unit.db.losses import lose_next_commit
 
 from kilonova.conductor.building import elsewhere, resources
@@ -17,11 +19,13 @@ from kilonova.conductor.service import FLOWS
 from kilonova.contract import exceptions, objects
 from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_mappings
+from kilonova.db.flow_tables import KN_FLOW
 from kilonova.db.objects import action, bdm, tag
 from kilonova.flow import offers
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
 from kilonova.flow.store import LIVE, NewFlow
+from kilonova.flow.testkit import Killed
 
 
 def turn(stage: Stage) -> int:
@@ -341,3 +345,92 @@ def test_a_server_that_a_peers_conductor_built_is_left_alone(stage: Stage, monke
     assert released == []
     assert stage.world.scheduler.calls == 0
     assert stage.mapping(server)["cell_uuid"] == CELL1_UUID
+
+
+def move_claim(stage: Stage, server: str, host: str) -> None:
+    """Somebody who was believed dead claims late."""
+    held = stage.cloud.placement.held(server)
+    stage.clients.placement.allocations_delete(stage.ctxt(), server, force=True)
+    wanted = {"allocations": {stage.providers[host]: {"resources": next(iter(held.values()))}}}
+    assert stage.clients.placement.claim(stage.ctxt(), server, wanted, PROJECT, "user")
+
+
+def test_the_claim_is_on_the_host_that_is_asked(stage: Stage) -> None:
+    server = begin(stage, stage.post())
+    turn(stage)
+    move_claim(stage, server, "h2")
+    run(stage)
+    assert stage.server(server).host == "h1"
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
+
+
+@pytest.mark.parametrize("claim", ["is gone", "is elsewhere, and there is no room"])
+def test_another_host_is_asked_where_the_claim(stage: Stage, claim: str) -> None:
+    server = begin(stage, stage.post())
+    turn(stage)
+    if claim == "is gone":
+        stage.clients.placement.allocations_delete(stage.ctxt(), server, force=True)
+    else:
+        move_claim(stage, server, "h2")
+        for inventory in stage.cloud.placement.providers[stage.providers["h1"]].inventories.values():
+            inventory["total"] = inventory["reserved"] = 1
+    run(stage, 200)
+    assert stage.compute.casts == [("build", "h2")]
+    assert stage.server(server).host == "h2"
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h2"]]
+
+
+def test_a_host_that_gave_the_server_back_is_not_asked_again_by_the_next_worker(stage: Stage) -> None:
+    """The worker that asked it died before it could write so, and the word of the host was lost."""
+    stage.compute.refusing.add("h1")
+    server = begin(stage, stage.post())
+    turn(stage)
+
+    def die(ctxt: Any, **kwargs: Any) -> None:
+        build_and_run(ctxt, **kwargs)
+        raise Killed
+
+    build_and_run = stage.compute.build_and_run_instance
+    stage.compute.build_and_run_instance = die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        turn(stage)
+    del stage.compute.build_and_run_instance
+    with stage.api.write() as tx:
+        tx.execute(KN_FLOW.update().values(lease_until=0))
+    stage.compute.work()
+    stage.compute.given_back.clear()
+    run(stage, 200)
+    assert stage.compute.casts == [("build", "h1"), ("build", "h2")]
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h2"]]
+
+
+def test_a_claim_that_comes_while_the_host_builds_follows_it_in_the_end(stage: Stage) -> None:
+    stage.scheduler.lose = 1
+    server = begin(stage, stage.post())
+    turn(stage)
+    turn(stage)
+    while not stage.compute.casts:
+        turn(stage)
+    move_claim(stage, server, "h2")
+    run(stage)
+    assert stage.server(server).host == "h1"
+    assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
+
+
+def test_a_batch_leaves_alone_what_another_one_builds(stage: Stage) -> None:
+    """As when an operator, or the repair, put a second one down."""
+    new = stage.post()
+    server = begin(stage, new)
+    turn(stage)
+    second = msgspec.structs.replace(new, id=str(uuid.uuid4()), frame=dict(new.frame))
+    buried = offers.burial_offer(stage.ctxt(), instance_uuid=server, project_id=PROJECT, reason="nobody took it")
+    for again in (second, buried):
+        assert stage.api_store.offer(again)
+        (row,) = stage.api_store.active(server, offers.BUILD_BATCH)
+        engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0)
+        engine.run(Lease(stage.api_store, stage.api_store.take(row.id, "me", 60_000), time.monotonic() + 60))
+        assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
+    assert stage.scheduler.calls == 1
+    run(stage)
+    assert stage.server(server).vm_state == "active"
+    assert stage.buried(server) is None

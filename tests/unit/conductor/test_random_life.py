@@ -25,8 +25,8 @@ from kilonova.reconcile.control import loops
 class Taker:
     """A dispatcher that only puts flows down."""
 
-    def take(self, store: Any, new: NewFlow) -> bool:
-        return bool(store.offer(new))
+    def take(self, store: Any, new: NewFlow, unless: Any = None) -> bool:
+        return bool(store.offer(new, unless))
 
 
 class Life:

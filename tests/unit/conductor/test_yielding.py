@@ -15,7 +15,7 @@ from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.flow_tables import KN_FLOW
 from kilonova.flow.engine import Engine
 from kilonova.flow.run import Lease
-from kilonova.flow.store import NewFlow, State
+from kilonova.flow.store import NewFlow, Scope, State
 
 
 class Near:
@@ -39,7 +39,7 @@ def look(stage: Stage, new: NewFlow) -> Any:
     with stage.api.write() as tx:
         tx.execute(KN_FLOW.update().where(KN_FLOW.c.id == new.id, KN_FLOW.c.wake_at > 0).values(wake_at=1))
     engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0)
-    for row in stage.api_store.take_due("me", 60_000, 1, ["build_batch"]):
+    for row in stage.api_store.take_due("me", 60_000, 1, [Scope("build_batch")]):
         engine.run(Lease(stage.api_store, row, time.monotonic() + 60))
     return stage.api_store.get(new.id)
 

@@ -226,12 +226,13 @@ def test_secrets_are_sealed_and_dropped_at_the_end(table: FlowTable, database: D
     assert table.get(new.id).sealed is None
 
 
-def test_unknown_stage_of_older_code_is_stuck_not_guessed(table: FlowTable) -> None:
+def test_a_stage_that_this_code_does_not_know_is_left_as_it_is(table: FlowTable) -> None:
     world, new = World(), put(table)
     go(table, three(), world, new)
     other = flow("three", step(act("z")))
-    assert go(table, other, world, new) is State.STUCK
-    assert world.did == ["a", "b"]
+    assert go(table, other, world, new) is State.RESTING
+    row = table.get(new.id)
+    assert (row.position, row.lease_owner, world.did) == ("ready", None, ["a", "b"])
 
 
 def test_log_tells_what_happened(table: FlowTable, database: Database) -> None:
@@ -395,3 +396,33 @@ def test_a_limited_rest_ends_though_every_look_fails(table: FlowTable, error: Ex
     time.sleep(0.25)
     assert go(table, plan, world, new, passes=is_away) is State.UNWOUND
     assert "rested at look" in table.get(new.id).reason
+
+
+def test_a_child_whose_slot_is_taken_is_an_error(table: FlowTable) -> None:
+    def spawn(run: Run) -> None:
+        run.spawn(NewFlow("child", "free", {}))
+        run.spawn(NewFlow("child", "taken", {}))
+
+    plan = flow("three", step(act("a"), undo=act("undo_a")), step(spawn))
+    taken, new, world = NewFlow("child", "taken", {}), put(table), World()
+    table.offer(taken)
+    assert go(table, plan, world, new) is State.UNWOUND
+    assert world.did == ["a", "undo_a"]
+    assert table.get(new.id).frame["failure"]["class"] == "ChildRefused"
+    assert table.active("free") == []
+    assert [row.id for row in table.active("taken")] == [taken.id]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Again("later", 0.0)])
+def test_a_stage_that_did_not_end_has_no_children(table: FlowTable, error: Exception) -> None:
+    def spawn(run: Run) -> None:
+        run.spawn(NewFlow("child", "subject", {}))
+        run.world.act("spawn")
+
+    world, new = World(), put(table)
+    world.fail["spawn"] = [error]
+    plan = flow("three", step(spawn, retry=Retry(on=(ValueError,), base=0.0)))
+    assert go(table, plan, world, new) is State.RUNNING
+    assert table.active("subject", "child") == []
+    assert go(table, plan, world, new) is State.DONE
+    assert len(table.active("subject", "child")) == 1

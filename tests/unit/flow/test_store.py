@@ -13,7 +13,7 @@ from tests.unit.flow import casts
 from kilonova.db import ended_flows, flows
 from kilonova.db.engine import Database
 from kilonova.db.flows import FlowTable
-from kilonova.flow.store import Change, LeaseLost, NewFlow, State
+from kilonova.flow.store import Change, LeaseLost, NewFlow, Scope, State
 
 
 def test_one_unfinished_flow_per_slot(table: FlowTable) -> None:
@@ -44,7 +44,7 @@ def test_two_that_offer_at_once_put_down_one(
 def test_grace_keeps_the_flow_for_the_cast(table: FlowTable) -> None:
     new = NewFlow("build", "s", {}, grace=60)
     table.offer(new)
-    assert table.take_due("me", 1000, 10, ["build"]) == []
+    assert table.take_due("me", 1000, 10, [Scope("build")]) == []
     assert table.take(new.id, "me", 1000) is not None
 
 
@@ -60,14 +60,14 @@ def test_each_flow_goes_to_one_worker(table: FlowTable) -> None:
     for n in range(40):
         table.offer(NewFlow("build", f"s{n}", {}))
     with ThreadPoolExecutor(4) as pool:
-        taken = list(pool.map(lambda n: table.take_due(f"w{n}", 60_000, 15, ["build"]), range(4)))
+        taken = list(pool.map(lambda n: table.take_due(f"w{n}", 60_000, 15, [Scope("build")]), range(4)))
     ids = [row.id for rows in taken for row in rows]
     assert len(ids) == len(set(ids)) == 40
 
 
 def test_operations_that_this_worker_does_not_know_are_left(table: FlowTable) -> None:
     table.offer(NewFlow("resize", "s", {}))
-    assert table.take_due("me", 1000, 10, ["build"]) == []
+    assert table.take_due("me", 1000, 10, [Scope("build")]) == []
 
 
 def test_a_lapsed_lease_is_taken_over_and_fenced(table: FlowTable) -> None:
@@ -91,9 +91,9 @@ def test_a_signal_during_a_run_is_not_lost(table: FlowTable) -> None:
     assert table.database.run(flows.wake, "s") == 1
     later = flows.now_ms() + 60_000
     table.write(new.id, row.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
-    (again,) = table.take_due("me", 60_000, 1, ["build"])
+    (again,) = table.take_due("me", 60_000, 1, [Scope("build")])
     table.write(new.id, again.lease_epoch, lambda tx: Change(State.RESTING, "x", later, release=True))
-    assert table.take_due("me", 60_000, 1, ["build"]) == []
+    assert table.take_due("me", 60_000, 1, [Scope("build")]) == []
 
 
 def test_abandon_needs_who_and_why_and_fences(table: FlowTable, database: Database) -> None:

@@ -175,13 +175,17 @@ def test_attachments_of_the_dead_go(stage: Stage, connector: Any) -> None:
     assert gone["id"] not in stage.cloud.cinder.attachments
 
 
-def test_a_stuck_flow_may_try_again(stage: Stage) -> None:
-    new = NewFlow("build", "s", {})
+@pytest.mark.parametrize(
+    ("frame", "state"), [({"failure": {"class": "ValueError"}}, State.UNWINDING), ({}, State.RUNNING)]
+)
+def test_a_stuck_flow_goes_on_where_it_stood(stage: Stage, frame: dict[str, Any], state: State) -> None:
+    new = NewFlow("build", "s", frame)
     stage.api_store.offer(new)
     with stage.api.write() as tx:
         tx.execute(KN_FLOW.update().values(state=str(State.STUCK), position="locate"))
     assert twice(StuckFlows(stage.world)).repaired == 1
-    assert stage.api_store.get(new.id).state is State.UNWINDING
+    revived = stage.api_store.get(new.id)
+    assert (revived.state, revived.position) == (state, "locate")
 
 
 def test_flows_of_a_cell_that_is_down_do_not_keep_others_stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

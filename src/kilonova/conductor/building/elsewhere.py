@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kilonova.conductor import records
-from kilonova.conductor.building import placing, resources, sending, watching
+from kilonova.conductor.building import claiming, placing, resources, sending, watching
 from kilonova.conductor.frames import pack, unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions, objects
-from kilonova.contract.states import VM
 from kilonova.db import flows
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
@@ -71,8 +70,7 @@ def offer_next(
     names = ("context", "request_spec", "image", "requested_networks", "security_groups", "deadline_at")
     shared = {name: run.frame.get(name) for name in names} | {"tried": pack(list(tried))}
     new = new_try(run.subject_id, hosts, props, shared, run.row.sealed)
-    if not place.database.query(was_tried, new):
-        place.store.offer(new)
+    place.store.offer(new, was_tried)
 
 
 def accept(run: Run) -> None:
@@ -159,10 +157,13 @@ def clean(run: Run) -> None:
 
 def send(run: Run) -> None:
     """Ask the alternate."""
-    chosen = unpack(run.frame["chosen"])
+    chosen, place = unpack(run.frame["chosen"]), run.world.place_of_run(run)
     others, props = unpack(run.frame["hosts"]), unpack(run.frame["properties"])
-    if not sending.cast_build(run, run.world.place_of_run(run), chosen, others, props):
-        run.frame.setdefault("sent", {"host": chosen.service_host, "at": time.time(), "times": 1})
+    try:
+        sending.cast_build(run, place, chosen, others, props)
+    except claiming.LostClaimError as exc:
+        _Following().elsewhere(run, place, str(exc))
+    run.frame.setdefault("sent", {"host": chosen.service_host, "at": time.time(), "times": 1})
 
 
 def watch(run: Run) -> bool:
@@ -178,17 +179,8 @@ def _settle_claim(run: Run) -> None:
 
     With a server that is gone, or failed there, it ends.
     """
-    server = _server(run)
-    if server is None or (server.vm_state == VM.ERROR and server.host is None):
-        resources.release_allocations(run.world, context(run), run.subject_id)
-        return
-    if server.host in (None, unpack(run.frame["chosen"]).service_host):
-        return
-    for chosen in unpack(run.frame.get("tried") or []):
-        if chosen.service_host == server.host and chosen.allocation_request:
-            own, wanted = resources.serving(context(run)), json.loads(chosen.allocation_request)
-            resources.release_allocations(run.world, own, run.subject_id)
-            run.world.clients.placement.claim(own, run.subject_id, wanted, server.project_id, server.user_id)
+    candidates = [unpack(run.frame["chosen"]), *unpack(run.frame.get("tried") or [])]
+    claiming.settle(run, run.world.place_of_run(run), candidates)
 
 
 class _Following(watching.Next):

@@ -7,7 +7,7 @@ from typing import Any
 
 from kilonova.base.retry import grown
 from kilonova.conductor import records
-from kilonova.conductor.building import placing
+from kilonova.conductor.building import claiming, placing
 from kilonova.conductor.frames import unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import objects
@@ -20,13 +20,15 @@ RESEND_CAP = 300.0
 def cast_build(run: Run, place: Place, chosen: objects.Selection, others: list[objects.Selection], props: Any) -> bool:
     """Cast build_and_run_instance to the chosen host; False if the server no longer waits for one.
 
-    A host that has the request already answers the repeat from its journal.
+    A host that has the request already answers the repeat from its journal. Raises LostClaimError when nothing is
+    claimed on the host any more.
     """
     world: World = run.world
     ctxt = context(run)
     server = place.database.query(records.for_host, run.subject_id)
     if server is None or not records.waits_for_host(server):
         return False
+    claiming.hold(run, server, chosen)
     spec = unpack(run.frame["request_spec"])
     placing.map_providers(spec, chosen)
     devices = place.database.query(bdms.get_by_instance_uuid, ctxt, server.uuid)

@@ -7,14 +7,15 @@ commit point is the removal of the build request in the transaction that maps th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kilonova.conductor import records
-from kilonova.conductor.building import elsewhere, placing, quota, resources, sending, watching, yielding
+from kilonova.conductor.building import claiming, elsewhere, placing, quota, resources, sending, watching, yielding
 from kilonova.conductor.frames import pack, unpack
-from kilonova.conductor.world import Place, World, context
+from kilonova.conductor.world import SCHEDULER, Place, World, context
 from kilonova.contract import exceptions
+from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.cells import UnknownCellError
 from kilonova.db.engine import Database
@@ -34,12 +35,20 @@ class UserDeletedError(Exception):
 # All servers of one request, in the API database.
 
 
+def was_taken(tx: Any, new: NewFlow) -> bool:
+    """Whether the servers of a batch are being built, or were: hosts are chosen once. The cast is a repeat, or late."""
+    uuids = _named_in(new.frame)
+    earlier = any(row.op == offers.BUILD_BATCH for row in flows.history(tx, new.subject_id))
+    return earlier or bool(flows.active_subjects(tx, uuids, offers.BUILD))
+
+
 def choose(run: Run) -> None:
     """Hosts with claims in Placement, and alternates, for all servers at once that are still wanted."""
     if "servers" not in run.frame:
         run.frame["servers"] = _count_in(run)
     if _may_be_elsewhere(run) or run.row.lease_epoch > 1:
-        # A peer's conductor, or an earlier worker, may have claimed before it was lost.
+        # A peer's conductor, or an earlier worker, may have claimed before it was lost, or may yet claim.
+        run.frame["doubtful"] = True
         _release(run, run.frame["servers"])
     spec = unpack(run.frame["request_specs"][0])
     spec.num_instances = len(run.frame["servers"])
@@ -57,8 +66,8 @@ def choose(run: Run) -> None:
 def _count_in(run: Run) -> list[str]:
     if reason := run.frame.get("given_up"):
         raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)
-    wanted = _wanted(run)
-    for uuid in set(_asked_for(run)) - set(wanted):
+    driven, wanted = _driven(run), _wanted(run)
+    for uuid in set(_asked_for(run)) - set(wanted) - driven:
         _forget(run, uuid)
     if not wanted:
         raise Finish("all servers were built, or deleted, before a host was chosen")
@@ -73,11 +82,16 @@ def _may_be_elsewhere(run: Run) -> bool:
 
 
 def _wanted(run: Run) -> list[str]:
-    """Servers that are in no cell yet and that their user did not delete, in the order of the request."""
+    """Servers in no cell, that their user did not delete and no other flow builds, in the order of the request."""
     uuids = _asked_for(run)
     found = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
-    known = {each["instance_uuid"] for each in found}
+    known = {each["instance_uuid"] for each in found} - _driven(run)
     return [uuid for uuid in uuids if uuid in known]
+
+
+def _driven(run: Run) -> set[str]:
+    """Servers that have a flow of their own already: hosts were chosen for them, their claims are not ours."""
+    return run.world.api.query(flows.active_subjects, _asked_for(run), offers.BUILD)
 
 
 def _release(run: Run, uuids: Iterable[str]) -> None:
@@ -92,6 +106,7 @@ def fan_out(run: Run) -> None:
     shared = {
         name: run.frame[name] for name in ("context", "image", "requested_networks", "block_device_mapping", "tags")
     }
+    shared["doubtful"] = run.frame.get("doubtful", False)
     shared["deadline_at"] = watching.deadline_at(run.world.conf.kilonova.build_deadline)
     for uuid in run.frame["servers"]:
         frame = shared | {"request_spec": specs[uuid], "hosts": run.frame["hosts"][uuid]}
@@ -110,13 +125,19 @@ def fan_out(run: Run) -> None:
 
 def bury_all(run: Run) -> None:
     """No hosts: nothing claimed, and each server's record in cell0 with the explanation."""
+    driven = _driven(run)
     _release(run, _wanted(run))
     for uuid in _asked_for(run):
-        _bury(run, uuid)
+        if uuid not in driven:
+            _bury(run, uuid)
 
 
 def _asked_for(run: Run) -> list[str]:
-    return [spec["nova_object.data"]["instance_uuid"] for spec in run.frame["request_specs"]]
+    return _named_in(run.frame)
+
+
+def _named_in(frame: Mapping[str, Any]) -> list[str]:
+    return [spec["nova_object.data"]["instance_uuid"] for spec in frame["request_specs"]]
 
 
 # One server, in the API database.
@@ -148,8 +169,11 @@ def send(run: Run) -> None:
     props = placing.properties(unpack(run.frame["request_spec"]))
     placing.count_try(props, run.subject_id, run.world.conf.scheduler.max_attempts)
     placing.point_at(props, chosen)
-    if not sending.cast_build(run, _place(run), chosen, others, props):
-        run.frame.setdefault("sent", {"host": chosen.service_host, "at": 0.0, "times": 1})
+    try:
+        sending.cast_build(run, _place(run), chosen, others, props)
+    except claiming.LostClaimError as exc:
+        _Following().elsewhere(run, _place(run), str(exc))
+    run.frame.setdefault("sent", {"host": chosen.service_host, "at": 0.0, "times": 1})
 
 
 def clean(run: Run) -> None:
@@ -163,7 +187,10 @@ def clean(run: Run) -> None:
 
 def watch(run: Run) -> bool:
     """ACTIVE or ERROR."""
-    return watching.look(run, _place(run), _Following())
+    ended = watching.look(run, _place(run), _Following())
+    if ended and run.frame.get("doubtful"):
+        claiming.settle(run, _place(run), unpack(run.frame["hosts"])[:1])
+    return ended
 
 
 class _Following(watching.Next):
@@ -273,7 +300,7 @@ SHORTLY = Retry(on=(Exception,), but=(UserDeletedError,), attempts=8, base=0.5, 
 
 BATCH = flow(
     offers.BUILD_BATCH,
-    step(choose, undo=bury_all, retry=PATIENT, light=True),
+    step(choose, undo=bury_all, retry=PATIENT, light=True, needs=SCHEDULER),
     step(fan_out),
 )
 
