@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from kilonova.base import retry
-from kilonova.db import failures, silence
+from kilonova.db import failures, patterns, silence
 
 SQLITE_BUSY_SECONDS = 30
 IDLE_SECONDS = 5.0
@@ -99,6 +99,7 @@ def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
         for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "foreign_keys=ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
+        connection.create_function("regexp", 2, patterns.function, deterministic=True)
 
     @sa.event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:

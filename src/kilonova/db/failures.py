@@ -45,6 +45,9 @@ _LEAVING = frozenset({1047, 1053, 1927, "57P01", "57P02", "57P03"})
 
 _NO_TABLES = frozenset({1146, "42P01"})
 
+_TOO_LONG = frozenset({1969, 3024, "57014"})
+"""A statement was ended because it took longer than it was given."""
+
 _REFUSED = frozenset({1139, 1264, 1267, 1292, 1300, 1366, 1525, 3685, 3686, 3687, 3688, 3689, 3690, 3691, 3692, 3693})
 """Patterns and values that MySQL and MariaDB do not take; of PostgreSQL it is the class 22."""
 
@@ -107,6 +110,8 @@ def of_filters() -> Iterator[None]:
     try:
         yield
     except (DatabaseError, OverflowError) as exc:
+        if isinstance(exc, DatabaseError) and code(exc) in _TOO_LONG:
+            raise InvalidFilterError("matching the pattern of a filter takes too long") from exc
         if isinstance(exc, DatabaseError) and not is_refused(exc):
             raise
         raise InvalidFilterError("the database does not take the value of a filter") from exc

@@ -16,8 +16,9 @@ from kilonova.api.paging import Page
 from kilonova.api.servers import find, merging, reading
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
+from kilonova.db import patterns
 from kilonova.db.api import build_requests, cell_mappings, instance_mappings
-from kilonova.db.cell import instance_filters, instance_parts, instances
+from kilonova.db.cell import instance_parts, instances
 from kilonova.db.cells import Cell, CellDown
 from kilonova.db.outcomes import InvalidFilterError, InvalidSortKeyError
 from kilonova.wire.http.call import Call
@@ -89,15 +90,18 @@ def _requested(call: Call[Services], query: Query, marker: str | None) -> tuple[
         if position is None:
             return [], marker
         found, marker = found[position + 1 :], None
-    return [record for record in found if matches(record, filters)], marker
+    # MySQL and MariaDB match patterns without regard to case.
+    any_case = call.services.cells.api.dialect == "mysql"
+    return [record for record in found if matches(record, filters, any_case=any_case)], marker
 
 
-def matches(record: Record, filters: Mapping[str, Any]) -> bool:
+def matches(record: Record, filters: Mapping[str, Any], *, any_case: bool = False) -> bool:
     """Whether the record of a build request passes the filters."""
-    return all(_passes(record, name, value) for name, value in filters.items() if name not in _NOT_OF_REQUESTS)
+    asked = {name: value for name, value in filters.items() if name not in _NOT_OF_REQUESTS}
+    return all(_passes(record, name, value, any_case) for name, value in asked.items())
 
 
-def _passes(record: Record, name: str, wanted: Any) -> bool:
+def _passes(record: Record, name: str, wanted: Any, any_case: bool) -> bool:
     if name in _TAG_TESTS:
         return _TAG_TESTS[name](set(wanted), set(record["tags"]))
     if name == "changes-since":
@@ -109,7 +113,7 @@ def _passes(record: Record, name: str, wanted: Any) -> bool:
     value = record.get(name)
     if name in _EXACT:
         return value in wanted if isinstance(wanted, (list, tuple, set)) else value == wanted
-    return value is not None and instance_filters.matcher(name, wanted).search(str(value)) is not None
+    return value is not None and patterns.matcher(name, wanted, any_case=any_case).search(str(value)) is not None
 
 
 _TAG_TESTS: Final = {

@@ -8,13 +8,13 @@ cache by instances.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.base import clock
+from kilonova.db import patterns
 from kilonova.db.cell.tables import INSTANCE_METADATA, INSTANCE_SYSTEM_METADATA, INSTANCES, TAGS
 from kilonova.db.outcomes import InvalidFilterError
 
@@ -68,39 +68,9 @@ def any_of(column: sa.ColumnElement[Any], value: Any) -> Condition:
     return sa.or_(inside, column.is_(None)) if len(present) < len(value) else inside
 
 
-def matcher(name: str, pattern: Any) -> re.Pattern[str]:
-    """The compiled pattern of a filter. Raises InvalidFilterError."""
-    try:
-        compiled = re.compile(str(pattern))
-    except re.error as exc:
-        raise InvalidFilterError(f"{name}: {exc}") from exc
-    if _may_take_for_ever(compiled.pattern):
-        raise InvalidFilterError(f"{name}: a pattern of repetitions within repetitions takes too long")
-    return compiled
-
-
-_MOST_REPETITIONS = 4
-_PIECES = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[(|)*+]|\{[0-9,]+\}", re.DOTALL)
-"""What of a pattern decides how long it can take; escaped characters and sets are passed over as wholes."""
-
-
-def _may_take_for_ever(pattern: str) -> bool:
-    """Whether matching can try more ways than anybody waits for: alternatives or repetitions that are repeated, or many
-    repetitions. Python's matcher would try them all, and hold up every thread of the process meanwhile."""
-    repetitions, manifold = 0, [False]
-    for piece in _PIECES.finditer(pattern):
-        kind = piece[0][0]
-        if kind == "(":
-            manifold.append(False)
-        elif kind == ")" and len(manifold) > 1:
-            inner = manifold.pop()
-            if inner and pattern[piece.end() : piece.end() + 1] in tuple("*+{"):
-                return True
-            manifold[-1] |= inner
-        elif kind in "*+{|":
-            manifold[-1] = True
-            repetitions += kind != "|"
-    return repetitions > _MOST_REPETITIONS
+def is_pattern(name: str) -> bool:
+    """Whether the filter is matched as a regular expression."""
+    return name not in _SPECIAL and name not in EXACT and name not in ("deleted", "soft_deleted", "hidden")
 
 
 def _on_column(name: str, value: Any, dialect: str) -> Condition:
@@ -109,11 +79,11 @@ def _on_column(name: str, value: Any, dialect: str) -> Condition:
         raise InvalidFilterError(f"{name}: unknown filter")
     if name in EXACT:
         return any_of(column, value)
-    pattern = matcher(name, value).pattern
-    # In MySQL an alternative with an empty side is an error, so a bar is taken literally there.
-    if dialect == "mysql":
-        pattern = pattern.replace("|", "\\|")
-    return _text(column, dialect).regexp_match(pattern)
+    pattern = patterns.checked(name, value)
+    # Not every engine takes a pattern of nothing, which everything matches.
+    if not pattern:
+        return column.is_not(None)
+    return _text(column, dialect).regexp_match(patterns.of_dialect(pattern, dialect))
 
 
 def _text(column: sa.Column[Any], dialect: str) -> sa.ColumnElement[str]:

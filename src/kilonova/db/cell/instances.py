@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.base import ids
-from kilonova.db import failures, query
+from kilonova.db import failures, patterns, query
 from kilonova.db.cell import instance_filters, instance_parts
 from kilonova.db.cell.tables import (
     BLOCK_DEVICE_MAPPING,
@@ -105,12 +106,12 @@ def instance_list(
     sort = complete_sort(sort)
     order = query.ordered(tx, INSTANCES, sort)
     statement = query.selection(INSTANCES, frozenset({*columns, *(key for key, _ in sort), "uuid"}))
-    narrowed = _narrowed(tx, statement, filters or {})
-    if narrowed is None:
-        return []
-    if marker is not None:
-        narrowed = narrowed.where(query.after(INSTANCES, sort, _marker(tx, marker, sort)))
-    with failures.of_filters():
+    with _filtering(tx, filters or {}):
+        narrowed = _narrowed(tx, statement, filters or {})
+        if narrowed is None:
+            return []
+        if marker is not None:
+            narrowed = narrowed.where(query.after(INSTANCES, sort, _marker(tx, marker, sort)))
         found = query.rows(tx, narrowed.order_by(*order).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
@@ -146,8 +147,8 @@ def instance_list_in_use(
 
 def instance_uuids(tx: Tx, filters: Mapping[str, Any]) -> list[str]:
     """The uuids of all instances that match, in no order. Raises InvalidFilterError."""
-    narrowed = _narrowed(tx, sa.select(_C.uuid), filters)
-    with failures.of_filters():
+    with _filtering(tx, filters):
+        narrowed = _narrowed(tx, sa.select(_C.uuid), filters)
         return [] if narrowed is None else query.values(tx, narrowed)
 
 
@@ -162,8 +163,8 @@ def instance_uuids_by_host(tx: Tx, hosts: Iterable[str]) -> dict[str, list[str]]
 
 def instance_count(tx: Tx, filters: Mapping[str, Any]) -> int:
     """How many match. Raises InvalidFilterError."""
-    narrowed = _narrowed(tx, sa.select(sa.func.count()).select_from(INSTANCES), filters)
-    with failures.of_filters():
+    with _filtering(tx, filters):
+        narrowed = _narrowed(tx, sa.select(sa.func.count()).select_from(INSTANCES), filters)
         return 0 if narrowed is None else int(tx.execute(narrowed).scalar_one())
 
 
@@ -294,6 +295,14 @@ _AT_ONCE = 400
 """Uuids in one statement."""
 
 
+@contextlib.contextmanager
+def _filtering(tx: Tx, filters: Mapping[str, Any]) -> Iterator[None]:
+    """What the database refuses of a filter, or needs too long for, is InvalidFilterError."""
+    bound = patterns.limited(tx) if any(map(instance_filters.is_pattern, filters)) else contextlib.nullcontext()
+    with failures.of_filters(), bound:
+        yield
+
+
 def _narrowed(tx: Tx, statement: sa.Select[Any], filters: Mapping[str, Any]) -> sa.Select[Any] | None:
     """The statement with the filters; None when they cannot match anything."""
     if any(isinstance(value, (list, tuple, set, frozenset)) and not value for value in filters.values()):
@@ -311,8 +320,8 @@ def _with_address(tx: Tx, where: Sequence[sa.ColumnElement[bool]], filters: Mapp
     """The uuids among those that match `where` whose fixed addresses match `ip` and `ip6`."""
     cache = INSTANCE_INFO_CACHES
     statement = sa.select(_C.uuid, cache.c.network_info).join_from(INSTANCES, cache, cache.c.instance_uuid == _C.uuid)
-    patterns = [
-        (version, instance_filters.matcher(name, filters[name]))
+    asked = [
+        (version, patterns.matcher(name, filters[name]))
         for name, version in instance_filters.ADDRESSES.items()
         if filters.get(name)
     ]
@@ -320,7 +329,7 @@ def _with_address(tx: Tx, where: Sequence[sa.ColumnElement[bool]], filters: Mapp
     for uuid, text in tx.execute(statement.where(*where)):
         addresses = _addresses(text)
         # With both filters either may match, as in the API.
-        if any(v == version and pattern.match(a) for version, pattern in patterns for v, a in addresses):
+        if any(v == version and pattern.match(a) for version, pattern in asked for v, a in addresses):
             found.append(uuid)
     return found
 
