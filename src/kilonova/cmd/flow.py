@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     abandon.add_argument("flow", help="id")
     abandon.add_argument("--why", required=True, help="kept with the flow")
     abandon.set_defaults(run=_abandon)
-    revive = commands.add_parser("revive", help="let a stuck flow try its undo again")
+    revive = commands.add_parser("revive", help="let a stuck flow go on where it stood")
     revive.add_argument("flow", help="id")
     revive.set_defaults(run=_revive)
     return parser
@@ -102,6 +102,8 @@ def _headline(row: FlowRow, database: str) -> str:
     parts = [f"{row.op} {row.subject_id}  {row.state}"]
     if row.position is not None:
         parts.append(f"at {row.position}" + (f", failed tries {row.tries}" if row.tries else ""))
+    if row.code_version > 1:
+        parts.append(f"for conductors that know version {row.code_version} of it")
     if row.lease_owner is not None:
         parts.append(f"held by {row.lease_owner} until {_time(row.lease_until)}")
     if row.reason:

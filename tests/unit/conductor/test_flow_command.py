@@ -46,3 +46,11 @@ def test_list_and_abandon(stage: Stage, config: str, capsys: pytest.CaptureFixtu
     row = stage.api_store.get(new.id)
     assert (row.state, row.reason) == (State.ABANDONED, "the host burnt down")
     assert flow.main(["--config-file", config, "abandon", new.id, "--why", "again"]) == 1
+
+
+def test_a_flow_that_only_newer_conductors_take_says_so(
+    stage: Stage, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.api_store.offer(NewFlow("build", "some-server", {}, version=2))
+    assert flow.main(["--config-file", config, "list"]) == 0
+    assert "for conductors that know version 2 of it" in capsys.readouterr().out
