@@ -1,4 +1,7 @@
-"""Graceful end of a process: refuse new work, stop taking leases, let current work end, hand back, close."""
+"""Graceful end of a process: refuse new work, stop taking leases, let current work end, hand back, close.
+
+What hangs (a connection to a bus or database that does not answer) is left behind when its time is over.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class Phase(enum.IntEnum):
 
 
 Hook = Callable[[float], object]
-"""Called with the seconds that are left; must return by then."""
+"""Called with the seconds that are left; when it has not returned soon after, the rest goes on without it."""
+
+SLACK_SECONDS = 2.0
+"""What a hook has beyond its time; those for closing have it, too, when nothing is left."""
 
 
 class Shutdown:
@@ -63,7 +69,10 @@ class Shutdown:
         return self.requested.wait(timeout)
 
     def run(self) -> None:
-        """Run all phases; a second call waits for the first. A hook that fails is logged and the rest goes on."""
+        """Run all phases; a second call waits for the first.
+
+        A hook that fails or hangs is logged and the rest goes on.
+        """
         self.requested.set()
         with self._lock:
             first, self._running = not self._running, True
@@ -73,8 +82,17 @@ class Shutdown:
             return
         deadline = clock.monotonic() + self.timeout
         for phase, name, hook in hooks:
-            try:
-                hook(max(0.0, deadline - clock.monotonic()))
-            except Exception:
-                LOG.exception("shutdown: %s failed in phase %s", name, phase.name)
+            left = max(0.0, deadline - clock.monotonic())
+            thread = threading.Thread(target=_carry_out, args=(phase, name, hook, left), name="shutdown", daemon=True)
+            thread.start()
+            thread.join(left + SLACK_SECONDS)
+            if thread.is_alive():
+                LOG.warning("shutdown: %s hangs in phase %s and is left behind", name, phase.name)
         self._done.set()
+
+
+def _carry_out(phase: Phase, name: str, hook: Hook, left: float) -> None:
+    try:
+        hook(left)
+    except Exception:
+        LOG.exception("shutdown: %s failed in phase %s", name, phase.name)

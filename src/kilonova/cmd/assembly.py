@@ -100,8 +100,11 @@ def metadata(parts: Parts) -> Any:
 
 
 def api_server(parts: Parts) -> Service:
+    from kilonova.db import own_tables
     from kilonova.wire.http.server import serve
 
+    parts.cells.wait_for_api()
+    own_tables.require_api(parts.cells)
     conf = parts.conf
     return serve(
         api(parts),
@@ -115,6 +118,7 @@ def api_server(parts: Parts) -> Service:
 def metadata_server(parts: Parts) -> Service:
     from kilonova.wire.http.server import plain, serve
 
+    parts.cells.wait_for_api()
     conf = parts.conf
     return serve(
         metadata(parts),

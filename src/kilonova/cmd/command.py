@@ -13,8 +13,9 @@ from oslo_log.log import LogConfigError
 
 from kilonova import conf as configuration
 from kilonova.base import log
-from kilonova.cmd import completion
-from kilonova.db.engine import DatabaseError
+from kilonova.cmd import completion, extras
+from kilonova.cmd.one_line import first as one_line
+from kilonova.conf import values
 
 LOG = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ class Program:
             conf = self._configured(sys.argv[1:] if argv is None else argv, options)
         except (cfg.Error, LogConfigError, OSError, ValueError) as exc:
             _complain(exc)
+            return UNUSABLE
+        if wrong := list(values.wrong(conf)):
+            print("\n".join(f"ERROR: {line}" for line in wrong), file=sys.stderr)
             return UNUSABLE
         parsed = conf.category
         if parsed.name == "version":
@@ -78,11 +82,6 @@ class Program:
         completion.declare(subparsers)
 
 
-def one_line(exc: BaseException) -> str:
-    """What an operator needs of an exception's text: of a database's, not the statement."""
-    text = str(exc)
-    return text.splitlines()[0] if isinstance(exc, DatabaseError) and text else text
-
-
 def _complain(exc: BaseException) -> None:
-    print(f"ERROR: {type(exc).__name__}: {one_line(exc)}", file=sys.stderr)
+    lacking = extras.explained(exc) if isinstance(exc, ModuleNotFoundError) else None
+    print(f"ERROR: {lacking or f'{type(exc).__name__}: {one_line(exc)}'}", file=sys.stderr)

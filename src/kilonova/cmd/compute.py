@@ -8,11 +8,10 @@ from kilonova.base import starting
 
 def main(argv: Sequence[str] | None = None) -> int:
     with starting.undisturbed():
-        from kilonova.cmd import assembly, process
+        from kilonova.cmd import assembly, checks, process
 
-        parts = assembly.Parts(process.configure("nova-compute", argv))
-        services = assembly.computes(parts)
-    return process.run(parts.conf, services, [parts.close], [parts.reload])
+        parts = assembly.Parts(process.configure("nova-compute", argv, checks.COMPUTE))
+    return process.serve(parts, lambda: assembly.computes(parts))
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ from kilonova.base import starting
 
 def main(argv: Sequence[str] | None = None) -> int:
     with starting.undisturbed():
-        from kilonova.cmd import assembly, process
+        from kilonova.cmd import assembly, checks, process
 
-        parts = assembly.Parts(process.configure("nova-metadata-api", argv))
-        services = [assembly.metadata_server(parts)]
-    return process.run(parts.conf, services, [parts.close], [parts.reload])
+        parts = assembly.Parts(process.configure("nova-metadata-api", argv, checks.METADATA))
+    return process.serve(parts, lambda: [assembly.metadata_server(parts)])
 
 
 if __name__ == "__main__":

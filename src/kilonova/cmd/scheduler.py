@@ -8,11 +8,10 @@ from kilonova.base import starting
 
 def main(argv: Sequence[str] | None = None) -> int:
     with starting.undisturbed():
-        from kilonova.cmd import assembly, process
+        from kilonova.cmd import assembly, checks, process
 
-        parts = assembly.Parts(process.configure("nova-scheduler", argv))
-        services = [assembly.scheduler(parts)]
-    return process.run(parts.conf, services, [parts.close], [parts.reload])
+        parts = assembly.Parts(process.configure("nova-scheduler", argv, checks.SCHEDULER))
+    return process.serve(parts, lambda: [assembly.scheduler(parts)])
 
 
 if __name__ == "__main__":

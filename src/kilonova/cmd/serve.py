@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from kilonova.base import clock, starting
-from kilonova.cmd import assembly, process
+from kilonova.cmd import assembly, checks, process
 
 
 class Whole:
@@ -26,8 +26,9 @@ class Whole:
     def _start(self) -> None:
         for make in assembly.whole(self._parts):
             for service in make():
-                service.start()
+                # Before it runs: one that waits for others while it starts can be stopped, too.
                 self._running.append(service)
+                service.start()
 
     def stop(self, timeout: float) -> None:
         end = clock.monotonic() + timeout
@@ -36,8 +37,8 @@ class Whole:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parts = assembly.Parts(process.configure("kilonova serve", argv))
-    return process.run(parts.conf, [Whole(parts)], [parts.close], [parts.reload])
+    parts = assembly.Parts(process.configure("kilonova serve", argv, checks.WHOLE))
+    return process.serve(parts, lambda: [Whole(parts)])
 
 
 if __name__ == "__main__":

@@ -166,6 +166,10 @@ class Cells:
         for database in filter(None, (self._api, self._own)):
             database.wait()
 
+    def wait_for_api(self) -> None:
+        """Like `wait`, for the API database alone: the cells may come and go. Raises NoApiDatabaseError."""
+        self.api.wait()
+
     def dispose(self) -> None:
         """Close every pooled connection."""
         for database in {*self._databases.values(), *filter(None, [self._api])}:

@@ -187,11 +187,12 @@ class Database:
             try:
                 with self.read() as tx:
                     tx.execute(sa.select(sa.literal(1)))
-            except sa.exc.OperationalError:
+            except sa.exc.OperationalError as exc:
                 attempt += 1
                 if 0 <= self.options.max_retries < attempt:
                     raise
-                LOG.warning("database %s does not answer, attempt %d", self.name, attempt)
+                why = str(exc).partition("\n")[0]
+                LOG.warning("database %s cannot be used, attempt %d: %s", self.name, attempt, why)
                 time.sleep(self.options.retry_interval * random.uniform(0.75, 1))  # noqa: S311
             else:
                 return

@@ -28,6 +28,11 @@ def require(cells: Cells) -> None:
     _require(cells.own, "db sync")
 
 
+def require_api(cells: Cells) -> None:
+    """The same for the API database: an API without them would answer every build with an error."""
+    _require(cells.api, "api_db sync")
+
+
 def _require(database: Database, command: str) -> None:
     def look(tx: Tx) -> list[str]:
         inspector = sa.inspect(tx)

@@ -18,8 +18,13 @@ MODULES = {"fake": "kilonova.virt.fake.driver", "libvirt": "kilonova.virt.libvir
 def load(conf: cfg.ConfigOpts, host: str, state_path: pathlib.Path, services: driver.Services) -> driver.Driver:
     """Make the driver of `conf.compute_driver` for one host. `state_path` is that host's own directory.
 
-    Raises InvalidConfiguration for a name that is not ours, saying which are.
+    Raises InvalidConfiguration.
     """
+    return named(conf)(conf, host, state_path, services)
+
+
+def named(conf: cfg.ConfigOpts) -> Callable[..., driver.Driver]:
+    """The class of `conf.compute_driver`. Raises InvalidConfiguration for a name that is not ours, saying which are."""
     name = (conf.compute_driver or "").removeprefix("nova.virt.")
     family, _, cls = name.partition(".")
     if family not in MODULES:
@@ -29,5 +34,4 @@ def load(conf: cfg.ConfigOpts, host: str, state_path: pathlib.Path, services: dr
     found = getattr(importlib.import_module(MODULES[family]), cls.rpartition(".")[2], None)
     if not (isinstance(found, type) and issubclass(found, driver.Driver)):
         raise exceptions.InvalidConfiguration(f"compute_driver {conf.compute_driver!r}: {family} has no driver {cls!r}")
-    make: Callable[..., driver.Driver] = found
-    return make(conf, host, state_path, services)
+    return found

@@ -12,9 +12,9 @@ from oslo_config import cfg
 
 from kilonova import conf as configuration
 from kilonova.clients.bundle import Clients
-from kilonova.db.cells import Cells
 
 if TYPE_CHECKING:
+    from kilonova.db.cells import Cells
     from kilonova.wire.rpc.bus import Bus
 
 
@@ -27,6 +27,8 @@ class Session:
     @functools.cached_property
     def cells(self) -> Cells:
         """The databases."""
+        from kilonova.db.cells import Cells
+
         return Cells(self.conf, patient=True)
 
     @functools.cached_property

@@ -1,4 +1,7 @@
-"""`nova-manage volume_attachment show|get_connector|refresh`: how volumes are reached by the hosts of their servers."""
+"""`nova-manage volume_attachment show|get_connector|refresh`: how volumes are reached by the hosts of their servers.
+
+A host without databases tells its connector; what needs them is imported by the actions that do.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,20 @@ import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kilonova.cmd.manage import servers, volume_refresh
 from kilonova.cmd.manage.actions import Action, Refused, argument, switch
 from kilonova.cmd.manage.session import Session
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import admin
-from kilonova.db.objects import bdm as mappings
+
+if TYPE_CHECKING:
+    from kilonova.cmd.manage import servers
 
 
 def show(session: Session, instance_uuid: str, volume_id: str, connection_info: bool, json: bool) -> int:
+    from kilonova.cmd.manage import servers, volume_refresh
+
     server = servers.find(session, instance_uuid, missing=2)
     found = _mapping(server, volume_id, missing=3)
     if not connection_info:
@@ -42,6 +48,8 @@ def get_connector(session: Session, json: bool) -> int:
 
 
 def refresh(session: Session, instance_uuid: str, volume_id: str, connector_path: str) -> int:
+    from kilonova.cmd.manage import servers, volume_refresh
+
     connector = _connector(Path(connector_path))
     server = servers.find(session, instance_uuid, missing=4)
     found = _mapping(server, volume_id, missing=6)
@@ -60,6 +68,8 @@ def refresh(session: Session, instance_uuid: str, volume_id: str, connector_path
 
 
 def _mapping(server: servers.Server, volume_id: str, *, missing: int) -> objects.BlockDeviceMapping:
+    from kilonova.db.objects import bdm as mappings
+
     try:
         return server.cell.database.query(
             mappings.get_by_volume_and_instance, admin(), volume_id, str(server.row["uuid"])

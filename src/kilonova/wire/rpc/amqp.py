@@ -41,6 +41,9 @@ class AmqpTransport(Transport):
         conf.register_opts(metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
         conf.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
         self._transport = messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=[])
+        hosts = messaging.TransportURL.parse(conf, url).hosts
+        # oslo.messaging says that a connection failed, not where to.
+        LOG.info("the message bus is at %s", ", ".join(f"{host.hostname}:{host.port or 5672}" for host in hosts))
         self._serializer = _Serializer(decoder)
         self._clients: dict[Any, Any] = {}
         self._lock = threading.Lock()

@@ -1,0 +1,86 @@
+"""What of a configuration keeps a program from its work, found before it starts: a line for each."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from oslo_config import cfg
+
+from kilonova.conf import values
+from kilonova.contract import exceptions
+
+Check = Callable[[cfg.ConfigOpts], Iterable[str]]
+
+
+def problems(conf: cfg.ConfigOpts, checks: Sequence[Check] = ()) -> list[str]:
+    """Wrong values, and what the checks find as far as they can read what they look at."""
+    found = list(values.wrong(conf))
+    for check in checks:
+        try:
+            found += check(conf)
+        except cfg.Error:
+            # A value that it needs is one of the wrong ones.
+            continue
+    return found
+
+
+def api_database(conf: cfg.ConfigOpts) -> Iterator[str]:
+    return _connection(conf, "api_database")
+
+
+def cell_database(conf: cfg.ConfigOpts) -> Iterator[str]:
+    return _connection(conf, "database")
+
+
+def _connection(conf: cfg.ConfigOpts, group: str) -> Iterator[str]:
+    if not conf[group].connection:
+        yield f"[{group}] connection is not set: the URL of the database, mysql+pymysql://user:password@host/name"
+
+
+def filters(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Each name of a filter or weigher that there is not."""
+    from kilonova.scheduler import plugins
+
+    for option, look in (("enabled_filters", plugins.filters), ("weight_classes", plugins.weighers)):
+        try:
+            look(conf)
+        except exceptions.NovaException as exc:
+            yield f"[filter_scheduler] {option}: {exc}"
+
+
+def driver(conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.virt import loader
+
+    try:
+        loader.named(conf)
+    except exceptions.NovaException as exc:
+        yield str(exc)
+
+
+def api_port(conf: cfg.ConfigOpts) -> Iterator[str]:
+    return _port("osapi_compute_listen", conf.osapi_compute_listen, conf.osapi_compute_listen_port)
+
+
+def metadata_port(conf: cfg.ConfigOpts) -> Iterator[str]:
+    return _port("metadata_listen", conf.metadata_listen, conf.metadata_listen_port)
+
+
+def _port(option: str, host: str, port: int) -> Iterator[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as exc:
+        yield f"[DEFAULT] {option}, {option}_port: {host}:{port} cannot be listened on: {exc.strerror or exc}"
+
+
+API: tuple[Check, ...] = (api_database, api_port)
+METADATA: tuple[Check, ...] = (api_database, metadata_port)
+SCHEDULER: tuple[Check, ...] = (api_database, cell_database, filters)
+CONDUCTOR: tuple[Check, ...] = (cell_database,)
+COMPUTE: tuple[Check, ...] = (driver,)
+WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, filters, driver)

@@ -1,0 +1,116 @@
+"""One SIGTERM ends every program at every moment, whatever it waits for; who cannot work is not ready."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.cmd.cloud import Cloud
+from tests.unit.cmd.test_reload import Running
+
+from kilonova.db.migrations import sync
+
+SECONDS = 20
+"""Within which a program that was not ready has ended; most of it is for a busy machine."""
+
+PORTS = "osapi_compute_listen_port = 0\nmetadata_listen_port = 0\nosapi_compute_listen = 127.0.0.1\n"
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    made = Cloud(tmp_path_factory.mktemp("cloud"))
+    sync.sync_api(made.api)
+    sync.sync_main(made.cell)
+    yield made
+    made.api.dispose()
+    made.cell.dispose()
+
+
+@contextlib.contextmanager
+def port(kind: str) -> Iterator[int]:
+    """One that nobody listens on, or one whose listener says nothing."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    number = listener.getsockname()[1]
+    if kind == "closed":
+        listener.close()
+    try:
+        yield number
+    finally:
+        listener.close()
+
+
+@contextlib.contextmanager
+def running(program: str, folder: Path, base: str) -> Iterator[Running]:
+    made = Running(f"kilonova.cmd.{program}", folder, base)
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+def ends(program: Running) -> int:
+    began = time.monotonic()
+    program.process.terminate()
+    code = program.process.wait(60)
+    assert time.monotonic() - began < SECONDS, program.log.read_text()
+    return code
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [("conductor", "silent"), ("scheduler", "closed"), ("compute", "closed"), ("compute", "silent")],
+)
+def test_while_the_bus_is_away(cloud: Cloud, tmp_path: Path, program: str, kind: str) -> None:
+    with port(kind) as number:
+        text = cloud.conf.read_text().replace("rabbit://u:secret@h/", f"rabbit://u:secret@127.0.0.1:{number}/")
+        text = text.replace("[DEFAULT]\n", f"[DEFAULT]\nhost = here\ncompute_driver = fake.FakeDriver\n{PORTS}")
+        text += "[DEFAULT]\ndebug = true\n"
+        with running(program, tmp_path, text) as made:
+            made.wait_for(f"the message bus is at 127.0.0.1:{number}")
+            time.sleep(1)
+            assert not made.said(" ready")
+            assert ends(made) in (0, -15)
+            assert not made.said("Traceback"), made.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"), [("api", "silent"), ("metadata", "closed"), ("conductor", "closed"), ("scheduler", "silent")]
+)
+def test_while_the_database_is_away(cloud: Cloud, tmp_path: Path, program: str, kind: str) -> None:
+    with port(kind) as number:
+        url = f"mysql+pymysql://u:secret@127.0.0.1:{number}/nova"
+        text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}[database]\nconnection = {url}\n"
+        with running(program, tmp_path, text + f"[api_database]\nconnection = {url}\n") as made:
+            if kind == "closed":
+                made.wait_for("cannot be used, attempt 1: ")
+            else:
+                # It connects, and waits for the first word of the server.
+                time.sleep(3)
+            assert not made.said(" ready")
+            assert ends(made) in (0, -15)
+            assert not made.said("Traceback"), made.log.read_text()
+            assert not made.said("secret")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("sqlite:////nowhere/at/all.db", "unable to open database file"),
+        ("sqlite:///{folder}/empty.db", "has no table kn_flow: run nova-manage api_db sync"),
+        ("oracle+nothing://u:secret@h/nova", "Can't load plugin"),
+        ("nonsense", "Could not parse SQLAlchemy URL"),
+    ],
+)
+def test_an_api_with_a_wrong_database_says_so_and_is_not_ready(tmp_path: Path, url: str, says: str) -> None:
+    text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}[api_database]\nmax_retries = 0\n"
+    with running("api", tmp_path, text + f"connection = {url.format(folder=tmp_path)}\n") as made:
+        assert made.process.wait(60) == 1
+        assert len(made.said("does not start: ")) == 1
+        assert says in made.said("does not start: ")[0]
+        assert not made.said("Traceback"), made.log.read_text()
+        assert not made.said(" ready")
+        assert not made.said("secret")
