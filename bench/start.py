@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from kilonova import conf
-from kilonova.cloud.daemons import Daemon, http_answers
+from kilonova.cloud.daemons import Daemon
+from kilonova.cloud.probes import http_answers
 from kilonova.cloud.library import Running
 from kilonova.contract import context
 from kilonova.wire.rpc.bus import Bus

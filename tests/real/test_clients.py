@@ -27,7 +27,7 @@ def credentials(cloud: Started, user: str, project: str) -> dict[str, str]:
     return {
         "auth_url": cloud.site.url("keystone", "/v3"),
         "username": user,
-        "password": cloud.site.settings.password,
+        "password": cloud.site.user_password(user),
         "project_name": project,
         "user_domain_id": "default",
         "project_domain_id": "default",

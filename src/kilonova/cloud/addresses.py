@@ -22,9 +22,12 @@ class Plan:
     floating_first: str
     floating_last: str
     private: str
+    private_host: str
+    """This machine's address on the guests' network."""
     pool: str
     integration: str
     external: str
+    host_device: str
 
 
 def plan(number: int) -> Plan:
@@ -37,9 +40,11 @@ def plan(number: int) -> Plan:
         floating_first=f"{public}.10",
         floating_last=f"{public}.250",
         private=f"10.10.{16 * number}.0/20",
+        private_host=f"10.10.{16 * number + 15}.254",
         pool=f"10.{200 + number}.0.0/16",
         integration=f"br-int{suffix}",
         external=f"br-ex{suffix}",
+        host_device=f"kn{number}-host",
     )
 
 

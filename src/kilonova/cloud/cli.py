@@ -1,13 +1,16 @@
-"""`kilonova cloud up|down|status|logs`: the one-machine cloud from the command line."""
+"""`kilonova cloud up|down|status|restart|logs`: the one-machine cloud from the command line."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import os
 import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -17,10 +20,11 @@ from rich.table import Table
 
 from kilonova.cloud import addresses, packages, site
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.first_server import FirstServer
+from kilonova.cloud.first_server import KEY, FirstServer
 from kilonova.cloud.progress import Terminal
 from kilonova.cloud.site import Driver, Profile, Settings, Site
 from kilonova.cloud.stack import Cloud
+from kilonova.cloud.status import Standing, State, usual_apis
 
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
@@ -28,7 +32,7 @@ ERR = Console(stderr=True, highlight=False)
 
 def parser() -> argparse.ArgumentParser:
     main = argparse.ArgumentParser(prog="kilonova cloud", description=__doc__)
-    commands = main.add_subparsers(dest="command", required=True, metavar="up|down|status|logs")
+    commands = main.add_subparsers(dest="command", required=True, metavar="up|down|status|restart|logs")
     common = argparse.ArgumentParser(add_help=False)
     where = "folder with everything the cloud has (default %(default)s)"
     common.add_argument("--state", type=Path, default=site.default_state(), help=where)
@@ -46,12 +50,18 @@ def parser() -> argparse.ArgumentParser:
     down.add_argument("--wipe", action="store_true", help="remove all its data too")
     down.set_defaults(run=down_command)
 
-    status = commands.add_parser("status", parents=[common], help="say what runs")
+    status = commands.add_parser("status", parents=[common], help="ask every daemon and say what it answers")
+    status.add_argument("--json", action="store_true", help="for programs: a list with an object for each daemon")
     status.set_defaults(run=status_command)
+
+    restart = commands.add_parser("restart", parents=[common], help="end a daemon and start it anew")
+    restart.add_argument("service", help="a name as `status` shows it, or a service with all its daemons")
+    restart.set_defaults(run=restart_command)
 
     logs = commands.add_parser("logs", parents=[common], help="print the end of a service's logs")
     logs.add_argument("service", nargs="?", help="a name as `status` shows it; without, the log files are listed")
     logs.add_argument("--lines", type=int, default=50, help="lines of each file (default %(default)s)")
+    logs.add_argument("-f", "--follow", action="store_true", help="and what is written from now on, until Ctrl-C")
     logs.set_defaults(run=logs_command)
     return main
 
@@ -62,6 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     work: Callable[[argparse.Namespace], int] = given.run
     try:
         return work(given)
+    except PermissionError as error:
+        ERR.print(
+            f"[bold red]failed:[/bold red] {escape(str(error))}: the cloud belongs to another user", soft_wrap=True
+        )
+        return 1
     except CloudError as error:
         ERR.print(f"[bold red]failed:[/bold red] {escape(str(error))}", soft_wrap=True)
         if error.log is not None:
@@ -121,12 +136,17 @@ def up_command(given: argparse.Namespace) -> int:
             f"remove it by `{command(given.state, 'down', '--wipe')}`, or give another --state"
         )
     place = place or site.create(given.state, settings_of(given))
+    place.refuse_known_password()
     if place.settings.driver == "libvirt" and os.getuid() != 0:
         raise CloudError("guests and their network need root: run this by sudo, or with --driver fake")
     cloud = Cloud(place)
     if (place.root / "cloud.json").exists() and packages.services_venv().exists() and cloud.complete():
         OUT.print("[green]Everything runs already.[/green]")
         return status_command(given)
+    tell_moved_ports(place)
+    first = FirstServer(place)
+    # Guests that run already do not boot again.
+    known = {} if cloud.supervisor.pid("libvirtd") else first.last_boots()
     begin = time.monotonic()
     terminal = Terminal(OUT)
     try:
@@ -136,30 +156,46 @@ def up_command(given: argparse.Namespace) -> int:
     OUT.print(f"[bold green]The cloud is up[/bold green] after {time.monotonic() - begin:.0f} s.")
     if place.settings.first_server:
         try:
-            show_first_server(place)
+            show_first_server(first, known)
         except CloudError as error:
             ERR.print(f"[yellow]the first server:[/yellow] {escape(str(error))}")
     next_steps(place)
     return 0
 
 
-def show_first_server(place: Site) -> None:
-    server = FirstServer(place)
-    OUT.print(Panel(escape(server.console()), title="console log of the first server", title_align="left"))
-    if server.real and (address := server.address()):
-        answer = "answers" if server.reachable() else "does not answer"
-        OUT.print(f"ssh {answer}: [bold]{' '.join(server.ssh(address))}[/bold]", soft_wrap=True)
+def tell_moved_ports(place: Site) -> None:
+    for name, (usual, port) in place.moved_ports().items():
+        OUT.print(f"[yellow]port {usual} is taken:[/yellow] {name} listens at {port}", soft_wrap=True)
+
+
+COMING = ("ACTIVE", "BUILD", "REBOOT", "HARD_REBOOT")
+"""States of a server that runs or is about to."""
+
+
+def show_first_server(first: FirstServer, known: Mapping[str, str]) -> None:
+    """Its console and whether ssh gets in. `known`: what servers said in an earlier boot."""
+    if first.real and (status := first.status()) not in COMING:
+        OUT.print(f"The first server is {status or 'gone'}; its console has nothing new.")
+        return
+    if first.real:
+        OUT.print("Waiting until the first server says READY on its console (two minutes at most).", soft_wrap=True)
+    OUT.print(Panel(escape(first.console(known=known)), title="console log of the first server", title_align="left"))
+    if first.real and (address := first.address()):
+        OUT.print(f"Trying ssh into it at {address} (a minute at most).", soft_wrap=True)
+        answer = "answers" if first.reachable() else "does not answer"
+        OUT.print(f"ssh {answer}: [bold]{' '.join(first.ssh(address))}[/bold]", soft_wrap=True)
 
 
 def next_steps(place: Site) -> None:
     root = place.root
     client = Path(sys.executable).parent / "openstack"
+    key = f" --key-name {KEY}" if FirstServer(place).real else ""
     OUT.print(
         f"""
-Use it (every password is [bold]{place.settings.password}[/bold]):
+Use it (passwords are random, and only you can read them in {root}/clouds.yaml):
   export OS_CLIENT_CONFIG_FILE={root}/clouds.yaml OS_CLOUD=demo      (or: . {root}/demo-openrc)
   {client} server list
-  {client} server create --flavor c1.tiny --image guest --network private --wait another
+  {client} server create --flavor c1.tiny --image guest --network private{key} --wait another
   {client} console log show another
 Administrator: OS_CLOUD=admin. Logs: {place.log}.
 Stop: {command(root, "down")}""",
@@ -177,26 +213,73 @@ def down_command(given: argparse.Namespace) -> int:
     return 0
 
 
+COLOURS: Mapping[State, str] = {
+    "answers": "green",
+    "runs": "green",
+    "silent": "yellow",
+    "stopped": "yellow",
+    "down": "red",
+}
+
+
 def status_command(given: argparse.Namespace) -> int:
+    try:
+        place = site.load(given.state)
+    except PermissionError:
+        return status_from_outside(given, given.state)
+    if place is None:
+        of_root = os.getuid() != 0 and given.state == site.default_state() and site.ROOTS_STATE.exists()
+        return status_from_outside(given, site.ROOTS_STATE) if of_root else nothing_there(given)
+    standings = Cloud(place).standings()
+    if given.json:
+        print(json.dumps([dataclasses.asdict(one) for one in standings], indent=1))
+    else:
+        OUT.print(table_of(standings))
+        OUT.print(
+            f"profile {place.settings.profile}, driver {place.settings.driver}, state {place.root}", soft_wrap=True
+        )
+    return 0 if all(one.good for one in standings) else 3
+
+
+def nothing_there(given: argparse.Namespace) -> int:
+    if given.json:
+        print("[]")
+    else:
+        OUT.print(f"There is no cloud in {given.state}.", soft_wrap=True)
+    return 3
+
+
+def table_of(standings: Sequence[Standing]) -> Table:
+    table = Table("service", "pid", "state", "RSS MiB", "PSS MiB", "log", box=None, pad_edge=False)
+    for one in standings:
+        colour = COLOURS[one.state]
+        state = f"[{colour}]{one.state}[/{colour}]"
+        numbers = [str(value if value is not None else "") for value in (one.pid, one.rss, one.pss)]
+        table.add_row(one.name, numbers[0], state, *numbers[1:], Path(one.log).name)
+    return table
+
+
+def status_from_outside(given: argparse.Namespace, folder: Path) -> int:
+    """What somebody can tell who may not look into the state folder: which APIs answer at their usual ports."""
+    found = usual_apis()
+    if given.json:
+        print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
+    else:
+        OUT.print(
+            f"The cloud in {folder} belongs to another user, who alone can ask its daemons (try sudo).", soft_wrap=True
+        )
+        for one in found:
+            OUT.print(f"{one.name:<10} {one.url:<22} [{COLOURS[one.state]}]{one.state}[/]", soft_wrap=True)
+    return 0 if all(one.state == "answers" for one in found) else 3
+
+
+def restart_command(given: argparse.Namespace) -> int:
     place = site.load(given.state)
     if place is None:
-        OUT.print(f"There is no cloud in {given.state}.")
-        return 3
-    cloud = Cloud(place)
-    table = Table("service", "pid", "state", "RSS MiB", "PSS MiB", "log", box=None, pad_edge=False)
-    down = 0
-    daemons = [daemon for service in cloud.services() for daemon in service.daemons()]
-    for daemon in daemons:
-        pid = cloud.supervisor.pid(daemon.name)
-        size = cloud.supervisor.memory(daemon.name)
-        answers = bool(pid and daemon.ready())
-        down += not answers
-        state = "[green]answers[/green]" if answers else "[yellow]silent[/yellow]" if pid else "[red]down[/red]"
-        numbers = (str(size.rss), str(size.pss)) if size else ("", "")
-        table.add_row(daemon.name, str(pid or ""), state, *numbers, cloud.supervisor.best_log(daemon.name).name)
-    OUT.print(table)
-    OUT.print(f"profile {place.settings.profile}, driver {place.settings.driver}, state {place.root}")
-    return 3 if down else 0
+        raise CloudError(f"there is no cloud in {given.state}")
+    Cloud(place).restart(given.service, lambda name: OUT.print(f"[dim]stopped[/dim] {name}"))
+    OUT.print(f"{given.service} runs again.")
+    return 0
 
 
 def logs_command(given: argparse.Namespace) -> int:
@@ -206,6 +289,8 @@ def logs_command(given: argparse.Namespace) -> int:
     files = Cloud(place).logs(given.service)
     if not files:
         raise CloudError(f"no log of {given.service or 'anything'} in {place.log}")
+    if given.follow:
+        return follow(files, given.lines)
     for file in files:
         if given.service is None:
             OUT.print(str(file), soft_wrap=True)
@@ -214,3 +299,11 @@ def logs_command(given: argparse.Namespace) -> int:
         lines = file.read_text(errors="replace").splitlines()[-given.lines :]
         OUT.print("\n".join(lines), markup=False, soft_wrap=True)
     return 0
+
+
+def follow(files: Sequence[Path], lines: int) -> int:
+    """Until the user has seen enough. A log that is turned over is followed by its name."""
+    try:
+        return subprocess.run(["tail", "-n", str(lines), "-F", *map(str, files)], check=False).returncode
+    except KeyboardInterrupt:
+        return 0

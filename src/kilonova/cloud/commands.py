@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.site import cache_root
+from kilonova.cloud.site import cache_root, open_private
 
 LEAKS = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"})
+PRIVATE = 0o077
+"""The umask of what we run: databases, disks and logs are for their owner alone."""
+PUBLIC = 0o022
+"""The umask of what is no cloud's: packages of the machine, names of namespaces."""
 TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -38,16 +42,23 @@ def run(
     timeout: float = 600,
     check: bool = True,
     cwd: Path | None = None,
+    said: str | None = None,
+    umask: int = PRIVATE,
 ) -> str:
-    """Run a command; its output is returned and, with `log`, appended there. A failure raises `CloudError`."""
+    """Run a command; its output is returned and, with `log`, appended there. A failure raises `CloudError`.
+
+    Everybody can read its arguments while it runs, and they are logged: what is secret goes in by `said`, its standard
+    input, by `env` or by a file.
+    """
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
             words,
             env=environment(env),
-            stdin=subprocess.DEVNULL,
+            input=said or "",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            umask=umask,
             text=True,
             errors="replace",
             timeout=timeout,
@@ -60,8 +71,8 @@ def run(
         raise CloudError(f"`{' '.join(words[:4])} ...` did not end within {timeout:.0f} s", log) from error
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
-            file.write(f"$ {' '.join(words)}\n{done.stdout}\n")
+        with open_private(log) as file:
+            file.write(f"$ {' '.join(words)}\n{done.stdout}\n".encode(errors="replace"))
     if check and done.returncode:
         last = "\n".join(done.stdout.strip().splitlines()[-6:])
         raise CloudError(f"`{' '.join(words[:6])}` ended with {done.returncode}:\n{last}", log)

@@ -18,7 +18,7 @@ def openrc(site: Site, user: str, project: str) -> str:
     values = {
         "OS_AUTH_URL": site.url("keystone", "/v3"),
         "OS_USERNAME": user,
-        "OS_PASSWORD": site.settings.password,
+        "OS_PASSWORD": site.user_password(user),
         "OS_PROJECT_NAME": project,
         "OS_USER_DOMAIN_NAME": "Default",
         "OS_PROJECT_DOMAIN_NAME": "Default",
@@ -37,7 +37,7 @@ def clouds_yaml(site: Site) -> str:
             "    auth:",
             f"      auth_url: {site.url('keystone', '/v3')}",
             f"      username: {user}",
-            f"      password: {site.settings.password}",
+            f"      password: {site.user_password(user)}",
             f"      project_name: {project}",
             "      user_domain_id: default",
             "      project_domain_id: default",

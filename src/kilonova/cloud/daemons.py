@@ -10,30 +10,39 @@ import contextlib
 import dataclasses
 import os
 import signal
-import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kilonova.cloud.commands import environment
+from kilonova.cloud.commands import PRIVATE, environment
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.site import LOOPBACK, Site
+from kilonova.cloud.site import Site, open_private
+
+
+def at_once() -> bool:
+    """Ready as soon as the process is there."""
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
 class Daemon:
-    """A process that runs in the foreground. `ready` says whether it answers; it is asked until it does."""
+    """A process that runs in the foreground. At its start `ready` is asked until it says that the process answers."""
 
     name: str
     argv: Sequence[object]
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    ready: Callable[[], bool] = lambda: True
+    ready: Callable[[], bool] = at_once
+    asked: Callable[[], bool] | None = None
+    """What `status` asks of one that runs, where that is another question than `ready`."""
     ready_within: float = 120
     stop_within: float = 20
     stop_signal: signal.Signals = signal.SIGTERM
+
+    @property
+    def question(self) -> Callable[[], bool] | None:
+        """Whether it answers now; None for one that cannot be asked."""
+        return self.asked or (None if self.ready is at_once else self.ready)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Supervisor:
     def spawn(self, daemon: Daemon) -> None:
         self.site.run.mkdir(parents=True, exist_ok=True)
         self.site.log.mkdir(parents=True, exist_ok=True)
-        with self.output(daemon.name).open("ab") as out:
+        with open_private(self.output(daemon.name)) as out:
             try:
                 process = subprocess.Popen(
                     [str(word) for word in daemon.argv],
@@ -109,6 +118,7 @@ class Supervisor:
                     stdout=out,
                     stderr=out,
                     start_new_session=True,
+                    umask=PRIVATE,
                 )
             except FileNotFoundError as error:
                 raise CloudError(f"{daemon.argv[0]} is not installed") from error
@@ -149,13 +159,25 @@ class Supervisor:
         return Memory(len(sizes), sum(rss for rss, _ in sizes) // 1024, sum(pss for _, pss in sizes) // 1024)
 
 
-def start_ticks(pid: int) -> str | None:
-    """Start time of a live process in clock ticks since boot; None for a dead one or a zombie."""
+def stat_fields(pid: int) -> list[str] | None:
+    """What `/proc/PID/stat` says after the program's name; None for a dead process or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == "Z" else fields[19]
+    return None if fields[0] == "Z" else fields
+
+
+def start_ticks(pid: int) -> str | None:
+    """Start time of a live process in clock ticks since boot; None for a dead one or a zombie."""
+    fields = stat_fields(pid)
+    return fields[19] if fields else None
+
+
+def held(pid: int) -> bool:
+    """Whether a signal (SIGSTOP) or a debugger holds the process."""
+    fields = stat_fields(pid)
+    return fields is not None and fields[0] in ("T", "t")
 
 
 def reaped(pid: int) -> bool:
@@ -196,40 +218,6 @@ def process_memory(pid: int) -> tuple[int, int] | None:
         return None
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return sizes.get("Rss", 0), sizes.get("Pss", 0)
-
-
-def port_answers(port: int) -> Callable[[], bool]:
-    def probe() -> bool:
-        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), 1):
-            return True
-        return False
-
-    return probe
-
-
-def socket_answers(path: Path) -> Callable[[], bool]:
-    def probe() -> bool:
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-            client.connect(str(path))
-            return True
-        return False
-
-    return probe
-
-
-def http_answers(url: str, timeout: float = 15) -> Callable[[], bool]:
-    """Any answer below 500 counts: most services ask for a token first."""
-
-    def probe() -> bool:
-        try:
-            with urllib.request.urlopen(url, timeout=timeout) as answer:  # noqa: S310  our own http URL
-                return bool(answer.status < 500)
-        except urllib.error.HTTPError as error:
-            return error.code < 500
-        except OSError:
-            return False
-
-    return probe
 
 
 def stop_all(supervisor: Supervisor, names: Iterable[str], within: float = 20) -> list[str]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kilonova.cloud.commands import ok, run
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.rest import Rest, RestError, poll
+from kilonova.cloud.rest import Rest, poll
 from kilonova.cloud.site import Site
 
 NAME = "first"
 KEY = "cloud"
 MICROVERSION = {"OpenStack-API-Version": "compute 2.96"}
+STAMP = re.compile(r"guest: \[([0-9]+\.[0-9]+)\] ")
+OUT_OF_ORDER = 0.5
+"""Seconds by which lines of two programs of a guest may overtake each other."""
+
 USER_DATA = "#!/bin/sh\necho hello from user data\n"
 
 
@@ -89,18 +95,35 @@ class FirstServer:
         made = demo.post(self.url("/servers"), {"server": body}, MICROVERSION)["server"]
         return demo.get(self.url(f"/servers/{made['id']}"), **MICROVERSION)["server"]
 
-    def console(self, lines: int = 25, within: float = 120, wanted: str = "READY") -> str:
-        """The last lines of the console log, once the guest has said that it is ready."""
+    def status(self) -> str | None:
+        server = self.find(Rest(self.site, "demo", "demo"))
+        return str(server["status"]) if server else None
+
+    def last_boots(self) -> dict[str, str]:
+        """What each guest of this cloud has said since it was started, by its id."""
+        logs = (self.site.data / "compute").glob("**/instances/*/console.log")
+        return {log.parent.name: last_boot(log.read_text(errors="replace")) for log in logs}
+
+    def console(
+        self, lines: int = 25, within: float = 120, wanted: str = "READY", known: Mapping[str, str] | None = None
+    ) -> str:
+        """The last lines of the newest boot's console log, once the guest has said that it is ready.
+
+        `known`: what servers said in a boot that is not meant; a newer one is waited for.
+        """
         demo = Rest(self.site, "demo", "demo")
         server = self.find(demo)
         if server is None:
             return ""
         action = self.url(f"/servers/{server['id']}/action")
+        before = (known or {}).get(server["id"])
         end = time.monotonic() + within
         while True:
             text = str(demo.post(action, {"os-getConsoleOutput": {"length": None}}, MICROVERSION)["output"])
-            if wanted in text or time.monotonic() > end or not self.real:
-                return "\n".join(text.strip().splitlines()[-lines:])
+            said = last_boot(text) if self.real else text
+            fresh = "" if said == before else said
+            if wanted in fresh or time.monotonic() > end or not self.real:
+                return "\n".join(fresh.strip().splitlines()[-lines:])
             time.sleep(1)
 
     def address(self) -> str | None:
@@ -128,8 +151,14 @@ class FirstServer:
         return False
 
 
-def exists(site: Site) -> bool:
-    try:
-        return FirstServer(site).find(Rest(site, "demo", "demo")) is not None
-    except (RestError, CloudError):
-        return False
+def last_boot(text: str) -> str:
+    """The part of a console log since the last start: the guest image says seconds since its kernel began."""
+    lines = text.splitlines(keepends=True)
+    begin, last = 0, 0.0
+    for number, line in enumerate(lines):
+        if stamp := STAMP.search(line):
+            seconds = float(stamp.group(1))
+            if seconds < last - OUT_OF_ORDER:
+                begin = number
+            last = seconds
+    return "".join(lines[begin:])

@@ -31,15 +31,28 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kilonova.cloud.commands import ok, run
+from kilonova.cloud.commands import PUBLIC, ok, run
 
 LOG = logging.getLogger("metadata-proxy")
 ADDRESS = "169.254.169.254"
 CLONE_NEWNET = 0x40000000
 DEVICE_PREFIX = "ovnmeta-"
 COLUMNS = ["logical_port", "type", "mac", "external_ids", "datapath"]
-DROPPED = {"host", "connection", "x-instance-id", "x-tenant-id", "x-instance-id-signature", "x-forwarded-for"}
+DROPPED = {
+    "host",
+    "connection",
+    "content-length",
+    "x-instance-id",
+    "x-tenant-id",
+    "x-instance-id-signature",
+    "x-metadata-provider",
+    "x-metadata-provider-signature",
+    "x-forwarded-for",
+}
 """Request headers that a guest must not choose, or that belong to one connection."""
+
+MOST_POSTED = 64 * 1024
+"""Bytes of a body: all that a guest has to post is a password."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +186,7 @@ class Plugs:
         """Make namespace, device and addresses what they should be; returns the namespace. May be repeated."""
         namespace, device = self.namespace(port), self.device(port)
         if not Path("/run/netns", namespace).exists():
-            run(["ip", "netns", "add", namespace])
+            run(["ip", "netns", "add", namespace], umask=PUBLIC)
         inside = ["ip", "-n", namespace]
         if not ok([*inside, "link", "show", device]):
             self.vsctl("--if-exists", "del-port", self.bridge, device)
@@ -226,7 +239,9 @@ class Upstream:
     url: str
     secret: str
 
-    def ask(self, path: str, headers: dict[str, str], port: Port, client: str) -> tuple[int, dict[str, str], bytes]:
+    def ask(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None, port: Port, client: str
+    ) -> tuple[int, dict[str, str], bytes]:
         signature = hmac.new(self.secret.encode(), port.device.encode(), hashlib.sha256).hexdigest()
         kept = {name: value for name, value in headers.items() if name.lower() not in DROPPED}
         said = {
@@ -235,7 +250,9 @@ class Upstream:
             "X-Instance-ID-Signature": signature,
             "X-Forwarded-For": client,
         }
-        request = urllib.request.Request(self.url + path, headers=kept | said)  # noqa: S310  our own http URL
+        request = urllib.request.Request(  # noqa: S310  our own http URL
+            self.url + path, body, headers=kept | said, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
                 return answer.status, dict(answer.headers), answer.read()
@@ -253,14 +270,32 @@ def handler(ports: Ports, datapath: str, upstream: Upstream) -> type[http.server
         timeout = 60
 
         def do_GET(self) -> None:
+            self.pass_on(None)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def do_POST(self) -> None:
+            """A guest posts its encrypted password."""
+            length = self.headers.get("Content-Length", "")
+            if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+                self.close_connection = True
+                self.answer(411, {}, b"a body needs its length\n")
+                return
+            if len(length) > 9 or int(length) > MOST_POSTED:
+                self.close_connection = True
+                self.answer(413, {}, b"the body is too long\n")
+                return
+            self.pass_on(self.rfile.read(int(length)))
+
+        def pass_on(self, body: bytes | None) -> None:
             client = self.client_address[0]
             port = ports.owner(datapath, client)
             if port is None:
                 self.answer(404, {}, b"no server has this address\n")
                 return
-            self.answer(*upstream.ask(self.path, dict(self.headers), port, client))
-
-        do_HEAD = do_GET  # noqa: N815
+            # The API knows no HEAD; what it says to GET is told without its body.
+            method = "GET" if self.command == "HEAD" else self.command
+            self.answer(*upstream.ask(method, self.path, dict(self.headers), body, port, client))
 
         def answer(self, code: int, headers: dict[str, str], body: bytes) -> None:
             LOG.info("%s %s %d", self.client_address[0], self.path, code)
@@ -334,6 +369,18 @@ class Proxy:
                 LOG.info("serving network %s", port.device)
 
 
+def answer_control(path: Path, proxy: Proxy) -> None:
+    """Say to everybody who opens that socket how many networks are served: who does not, does not work."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen(8)
+        while True:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(f"networks {len(proxy.serving)}\n".encode())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="metadata-proxy", description=__doc__)
     parser.add_argument("--southbound", type=Path, required=True, help="socket of OVN's southbound database")
@@ -341,10 +388,13 @@ def main() -> None:
     parser.add_argument("--bridge", required=True, help="the integration bridge")
     parser.add_argument("--metadata", required=True, help="URL of the compute service's metadata API")
     parser.add_argument("--prefix", required=True, help="prefix of the namespaces' names")
+    parser.add_argument("--control", type=Path, required=True, help="socket that says whether this works")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     plugs = Plugs(given.ovs_run_dir, given.bridge, given.prefix)
-    Proxy(plugs, Upstream(given.metadata, os.environ["METADATA_PROXY_SECRET"])).run(given.southbound)
+    proxy = Proxy(plugs, Upstream(given.metadata, os.environ["METADATA_PROXY_SECRET"]))
+    threading.Thread(target=answer_control, args=(given.control, proxy), name="control", daemon=True).start()
+    proxy.run(given.southbound)
 
 
 if __name__ == "__main__":

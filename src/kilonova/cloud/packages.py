@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kilonova.cloud.commands import TOOLS, run
+from kilonova.cloud.commands import PUBLIC, TOOLS, run
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.site import Site, cache_root
 
@@ -92,10 +92,10 @@ def install(site: Site) -> None:
     sudo = [] if os.getuid() == 0 else ["sudo"]
     log = site.log / "apt.log"
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    run([*sudo, "apt-get", "update", "-q"], log, env, timeout=600)
+    run([*sudo, "apt-get", "update", "-q"], log, env, timeout=600, umask=PUBLIC)
     install = ["apt-get", "install", "-qy", "--no-install-recommends", *lacking]
     with services_held_back(sudo):
-        run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", *install], log, env, timeout=1800)
+        run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", *install], log, env, timeout=1800, umask=PUBLIC)
     keep_from_booting(lacking, sudo, log)
 
 
@@ -154,14 +154,16 @@ def ensure_services_venv(log: Path) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists():
             python = sys.executable if sys.prefix == sys.base_prefix else str(Path(sys.base_prefix) / "bin" / "python3")
-            run([uv(), "venv", "--clear", "--quiet", "--python", python, venv], log)
+            run([uv(), "venv", "--clear", "--quiet", "--python", python, venv], log, umask=PUBLIC)
             install_into(venv, ["--requirement", requirements()], log)
             stamp.touch()
     return venv
 
 
 def install_into(venv: Path, what: Iterable[object], log: Path) -> None:
-    run([uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python", *what], log, timeout=1800)
+    run(
+        [uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python", *what], log, timeout=1800, umask=PUBLIC
+    )
 
 
 def uv() -> str:

@@ -37,7 +37,7 @@ class Rest:
                 "identity": {
                     "methods": ["password"],
                     "password": {
-                        "user": {"name": self.user, "domain": domain, "password": self.site.settings.password}
+                        "user": {"name": self.user, "domain": domain, "password": self.site.user_password(self.user)}
                     },
                 },
                 "scope": {"project": {"name": self.project, "domain": domain}},

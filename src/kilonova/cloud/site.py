@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import hmac
 import json
 import os
 import secrets
 import socket
+import stat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from kilonova.cloud.errors import CloudError
 
@@ -24,7 +27,6 @@ PORTS: dict[str, int] = {
     "rabbitmq": 5672,
     "rabbitmq-dist": 25672,
     "epmd": 4369,
-    "memcached": 11211,
     "keystone": 5000,
     "placement": 8778,
     "glance": 9292,
@@ -36,10 +38,13 @@ PORTS: dict[str, int] = {
 """The usual ports. With an offset they move together; a port that somebody else holds moves alone."""
 
 
+ROOTS_STATE = Path("/var/lib/kilonova")
+
+
 def default_state() -> Path:
     """`/var/lib/kilonova` for root, else the user's XDG state folder."""
     if os.getuid() == 0:
-        return Path("/var/lib/kilonova")
+        return ROOTS_STATE
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "kilonova"
 
@@ -60,7 +65,6 @@ class Settings:
     computes: int = 1
     port_offset: int = 0
     first_server: bool = True
-    password: str = "secret"  # noqa: S105  a cloud that listens on the loopback only
     access_logs: bool = False
     """Whether the WSGI services write a line for every request, for whoever counts them."""
     number: int = 0
@@ -80,6 +84,8 @@ class Site:
     ports: dict[str, int]
     peer: Path | None = None
     """Developers only: an environment whose Nova runs in place of ours."""
+    key: str = dataclasses.field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    """Random; every password of the cloud is derived from it."""
 
     @property
     def etc(self) -> Path:
@@ -115,38 +121,90 @@ class Site:
         """Name of the compute host that runs real guests; Neutron's chassis has the same one."""
         return socket.gethostname()
 
+    def derived(self, owner: str) -> str:
+        """64 hexadecimal digits that this cloud has for an owner; who knows one knows no other."""
+        return hmac.new(self.key.encode(), owner.encode(), hashlib.sha256).hexdigest()
+
+    def refuse_known_password(self) -> None:
+        """Raises `CloudError` for a cloud of an older version, whose one password everybody knows."""
+        if not self.key:
+            raise CloudError(
+                f"the cloud in {self.root} was set up by an older version and has a password that everybody knows; "
+                "remove it by `kilonova cloud down --wipe` and start anew"
+            )
+
+    def password(self, owner: str) -> str:
+        """A word that needs no quoting in URLs, INI, YAML and SQL: never a number."""
+        return f"k{self.derived(owner)[:39]}"
+
+    def user_password(self, user: str) -> str:
+        """Of a user of Keystone."""
+        return self.password(f"user {user}")
+
     def url(self, service: str, path: str = "") -> str:
         return f"http://{LOOPBACK}:{self.ports[service]}{path}"
 
     def database(self, name: str) -> str:
-        """SQLAlchemy URL of a database for the services of other projects."""
+        """SQLAlchemy URL of a database for the services of other projects; each has an account of its own."""
         if self.full:
-            secret = self.settings.password
-            return f"mysql+pymysql://cloud:{secret}@{LOOPBACK}:{self.ports['mariadb']}/{name}?charset=utf8mb3"
+            login = f"{name}:{self.password(f'database {name}')}"
+            return f"mysql+pymysql://{login}@{LOOPBACK}:{self.ports['mariadb']}/{name}?charset=utf8mb3"
         return f"sqlite:///{self.data / 'sqlite' / name}.db?plugin=kilonova_sqlite"
 
     def transport(self, vhost: str) -> str:
+        """URL of a bus. Each virtual host has an account of its own, which may enter no other."""
         if not self.bus:
             return "fake://"
-        return f"rabbit://cloud:{self.settings.password}@{LOOPBACK}:{self.ports['rabbitmq']}/{vhost}"
+        return f"rabbit://{vhost}:{self.password(f'bus {vhost}')}@{LOOPBACK}:{self.ports['rabbitmq']}/{vhost}"
+
+    @property
+    def memcached(self) -> Path:
+        """Its socket, and no port: whoever may write to it could have pickles of his own loaded by the services."""
+        return self.run / "memcached.sock"
+
+    def moved_ports(self) -> dict[str, tuple[int, int]]:
+        """(usual port, the one it has) of what the cloud runs and found its port taken."""
+        offset = self.settings.port_offset
+        return {
+            name: (usual + offset, self.ports[name])
+            for name, usual in PORTS.items()
+            if self.ports.get(name, usual + offset) != usual + offset and self.runs(name)
+        }
+
+    def runs(self, name: str) -> bool:
+        """Whether this cloud has the service of that port."""
+        if name == "mariadb":
+            return self.full
+        if name in ("rabbitmq", "rabbitmq-dist", "epmd"):
+            return self.bus
+        return name != "cinder" or self.settings.volumes
 
     def access_log(self, name: str) -> Path:
         """Where a WSGI service writes its requests: method, URI, status, milliseconds."""
         return self.log / f"{name}.access"
 
     def prepare(self) -> None:
-        """Make the folders and remember settings and ports."""
-        for folder in (self.etc, self.log, self.run, self.data / "sqlite", self.data / "lock", self.done):
-            folder.mkdir(parents=True, exist_ok=True)
-        kept = {"settings": dataclasses.asdict(self.settings), "ports": self.ports}
+        """Make the folders, closed to everybody else, and remember settings, ports and the key."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for folder in (self.root, self.etc, self.log, self.run, self.data, self.done):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o700)
+        for folder in (self.data / "sqlite", self.data / "lock"):
+            folder.mkdir(exist_ok=True)
+        kept = {"settings": dataclasses.asdict(self.settings), "ports": self.ports, "key": self.key}
         write_atomically(self.root / "cloud.json", json.dumps(kept, indent=1))
+
+
+def open_private(path: Path, mode: int = 0o600) -> BinaryIO:
+    """To append; a file that is made is its owner's alone from its first moment."""
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    fresh.touch(mode=mode)
-    fresh.write_text(text)
+    with open_private(fresh, mode=mode) as file:
+        file.write(text.encode())
     fresh.replace(path)
     return path
 
@@ -160,12 +218,33 @@ def load(root: Path) -> Site | None:
     except ValueError as error:
         way_out = f"end what runs (its pids are in {root / 'run'}) and remove {root}"
         raise CloudError(f"{root / 'cloud.json'} is damaged ({error}); {way_out}") from error
-    return Site(root, Settings(**kept["settings"]), kept["ports"], developer_peer())
+    # Older versions kept their one password among the settings.
+    names = {field.name for field in dataclasses.fields(Settings)}
+    settings = Settings(**{name: value for name, value in kept["settings"].items() if name in names})
+    return Site(root, settings, kept["ports"], developer_peer(), kept.get("key", ""))
 
 
 def create(root: Path, settings: Settings) -> Site:
-    """A new cloud in this folder with ports that are free now."""
+    """A new cloud in this folder with ports that are free now. Raises `CloudError` for a folder that is not ours."""
+    refuse_foreign(root)
     return Site(root, settings, choose_ports(settings.port_offset), developer_peer())
+
+
+def refuse_foreign(root: Path) -> None:
+    """A folder that another user made, or that has other things in it: `down --wipe` would remove them."""
+    try:
+        found = root.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        raise CloudError(f"{root} is not a folder; choose another --state")
+    if found.st_uid != os.getuid():
+        raise CloudError(f"{root} belongs to another user; choose another --state")
+    strange = sorted({path.name for path in root.iterdir()} - {"etc", "log", "run", "data", "done"})
+    if strange:
+        raise CloudError(
+            f"{root} is no cloud and has other things in it ({', '.join(strange[:3])}); choose another --state"
+        )
 
 
 def developer_peer() -> Path | None:
@@ -203,7 +282,7 @@ def keystone_auth(site: Site, user: str, project: str = "service") -> dict[str, 
         "auth_type": "password",
         "auth_url": site.url("keystone", "/v3"),
         "username": user,
-        "password": site.settings.password,
+        "password": site.user_password(user),
         "project_name": project,
         "user_domain_name": "Default",
         "project_domain_name": "Default",
@@ -220,5 +299,5 @@ def authtoken(site: Site, user: str, service_type: str) -> dict[str, Any]:
         "service_type": service_type,
     }
     if site.full:
-        section["memcached_servers"] = f"{LOOPBACK}:{site.ports['memcached']}"
+        section["memcached_servers"] = f"unix:{site.memcached}"
     return section

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kilonova.cloud import lvm, packages, steps
-from kilonova.cloud.daemons import Supervisor, stop_all
+from kilonova.cloud.daemons import Daemon, Supervisor, stop_all
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.first_server import FirstServer
 from kilonova.cloud.services.cinder import Cinder
@@ -29,6 +29,7 @@ from kilonova.cloud.services.placement import Placement
 from kilonova.cloud.services.rabbitmq import Rabbitmq
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import Site
+from kilonova.cloud.status import Standing, standings
 from kilonova.cloud.steps import Reporter, Step
 
 LONGEST_STATE_PATH = 70
@@ -93,7 +94,7 @@ class Cloud:
         for service in services:
             plan += service.steps()
         if self.choice.compute and site.settings.first_server:
-            needs = ("compute data", "glance data", "neutron data", "hosts")
+            needs = ("compute data", "glance data", "neutron data", "host port", "hosts")
             plan.append(Step("first server", FirstServer(site).boot, needs, services[-1].log))
         present = {step.name for step in plan}
         extra = self.extra_needs(present)
@@ -130,14 +131,35 @@ class Cloud:
         return steps.run(self.steps(), reporter)
 
     def daemon_names(self) -> list[str]:
-        return [daemon.name for service in self.services() for daemon in service.daemons()]
+        return [daemon.name for daemon in self.daemons()]
 
     def complete(self) -> bool:
         """Whether everything is set up, runs and answers."""
         if not all(step.once is None or step.once.exists() for step in self.steps()):
             return False
-        daemons = [daemon for service in self.services() for daemon in service.daemons()]
-        return all(self.supervisor.pid(daemon.name) and daemon.ready() for daemon in daemons)
+        return all(standing.good for standing in self.standings())
+
+    def daemons(self) -> list[Daemon]:
+        return [daemon for service in self.services() for daemon in service.daemons()]
+
+    def standings(self) -> list[Standing]:
+        """How every daemon is: each is asked."""
+        return standings(self.supervisor, self.daemons())
+
+    def restart(self, name: str, told: Callable[[str], None] = lambda name: None) -> None:
+        """End the daemon of that name, or all those of that service, and start them with a fresh configuration."""
+        services = self.services()
+        for service in services:
+            chosen = [daemon for daemon in service.daemons() if name in (daemon.name, service.name)]
+            if not chosen:
+                continue
+            for daemon in reversed(chosen):
+                if self.supervisor.stop(daemon.name, daemon.stop_within, daemon.stop_signal):
+                    told(daemon.name)
+            service.start()
+            return
+        known = ", ".join(daemon.name for daemon in self.daemons())
+        raise CloudError(f"there is no daemon {name}; there are {known}")
 
     def down(self, told: Callable[[str], None] = lambda name: None, wipe: bool = False) -> None:
         """Stop guests, then services, then what they stand on; only processes that this cloud started."""
@@ -153,6 +175,8 @@ class Cloud:
         others = [name for name in self.supervisor.names() if name not in LAST_TO_STOP]
         self.stop(others, told)
         self.stop([name for name in LAST_TO_STOP if name in self.supervisor.names()], told)
+        for name in libvirt.end_orphans():
+            told(f"guest {name}")
         if site.settings.network == "ovn":
             ovn.clean(plugged)
         lvm.deactivate(site, site.log / "cinder-setup.log", remove=wipe)

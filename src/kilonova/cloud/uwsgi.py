@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kilonova.cloud import ini
-from kilonova.cloud.daemons import Daemon, http_answers
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.packages import foreign_path
+from kilonova.cloud.probes import http_answers
 from kilonova.cloud.site import LOOPBACK, Site
 
 

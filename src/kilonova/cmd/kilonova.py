@@ -6,8 +6,10 @@
 import importlib
 import sys
 
+from kilonova import __version__
+
 COMMANDS = {
-    "cloud": ("kilonova.cloud.cli", "a cloud on this machine: up, down, status, logs"),
+    "cloud": ("kilonova.cloud.cli", "a cloud on this machine: up, down, status, restart, logs"),
     "flow": ("kilonova.cmd.flow", "what the conductor does with a server, step by step: show, list, abandon, revive"),
     "tables": ("kilonova.cmd.tables", "our own tables beside Nova's: show, drop"),
     "serve": ("kilonova.cmd.serve", "API, metadata, scheduler, conductor and compute in one process"),
@@ -18,7 +20,7 @@ COMMANDS = {
 def usage() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    return "usage: kilonova COMMAND ...\n\n" + "\n".join(lines)
+    return "usage: kilonova COMMAND ... | --version\n\n" + "\n".join(lines)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(usage())
         return 0 if words else 2
+    if words[0] == "--version":
+        print(f"kilonova {__version__}")
+        return 0
     if words[0] not in COMMANDS:
         print(f"kilonova: there is no command {words[0]}\n\n{usage()}", file=sys.stderr)
         return 2

@@ -1,9 +1,15 @@
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kilonova.cloud import cli
+from kilonova import __version__
+from kilonova.cloud import cli, status
 from kilonova.cloud.site import Settings, Site
 from kilonova.cloud.stack import Cloud
 from kilonova.cmd import kilonova
@@ -54,9 +60,93 @@ def test_down_of_nothing_running_and_wipe(make_site: Callable[..., Site], monkey
     assert not place.root.exists()
 
 
-def test_status_tells_what_is_down(make_site: Callable[..., Site]) -> None:
+def test_status_tells_what_is_down(make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str]) -> None:
     place = make_site(driver="fake", network="bind-all")
     assert cli.main(["status", "--state", str(place.root)]) == 3
+    assert "down" in capsys.readouterr().out
+    assert cli.main(["status", "--json", "--state", str(place.root)]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found] == Cloud(place).daemon_names()
+    assert {(one["state"], one["pid"]) for one in found} == {("down", None)}
+
+
+def test_status_of_a_cloud_into_which_one_may_not_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(root: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(root / "cloud.json"))
+
+    monkeypatch.setattr(cli.site, "load", refuse)
+    monkeypatch.setattr(status, "ask_all", lambda questions, within: dict.fromkeys(list(questions)[1:], True))
+    assert cli.main(["status", "--state", str(tmp_path)]) == 3
+    said = capsys.readouterr().out
+    assert "belongs to another user" in said
+    assert "http://127.0.0.1:5000/ silent" in " ".join(said.split())
+    assert cli.main(["status", "--json", "--state", str(tmp_path)]) == 3
+    states = {one["name"]: one["state"] for one in json.loads(capsys.readouterr().out)}
+    assert states == {"keystone": "silent"} | dict.fromkeys(status.APIS[1:], "answers")
+    assert cli.main(["logs", "--state", str(tmp_path)]) == 1
+    assert "belongs to another user" in capsys.readouterr().err
+
+
+def test_restart_needs_a_cloud_and_a_name_of_it(make_site: Callable[..., Site], tmp_path: Path) -> None:
+    assert cli.main(["restart", "nova-api", "--state", str(tmp_path)]) == 1
+    assert cli.main(["restart", "dance", "--state", str(make_site(driver="fake", network="bind-all").root)]) == 1
+
+
+def test_logs_can_be_followed(make_site: Callable[..., Site]) -> None:
+    place = make_site()
+    log = place.log / "glance.log"
+    log.write_text("one\n")
+    argv = [sys.executable, "-m", "kilonova.cmd.kilonova", "cloud", "logs", "glance", "-f", "--state", str(place.root)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "one\n"
+        with log.open("a") as file:
+            file.write("two\n")
+        assert following.stdout.readline() == "two\n"
+        os.killpg(following.pid, signal.SIGINT)
+    assert following.returncode in (0, -signal.SIGINT)
+
+
+def test_ports_that_moved_are_said(make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str]) -> None:
+    place = make_site(driver="fake", network="bind-all")
+    cli.tell_moved_ports(Site(place.root, place.settings, place.ports | {"keystone": 35000}))
+    assert "port 5000 is taken: keystone listens at 35000" in capsys.readouterr().out
+
+
+def test_the_hint_gives_real_guests_a_key(make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str]) -> None:
+    cli.next_steps(make_site())
+    assert "--network private --key-name cloud --wait another" in capsys.readouterr().out
+    cli.next_steps(make_site(driver="fake", network="bind-all"))
+    assert "--key-name" not in capsys.readouterr().out
+
+
+def test_it_says_what_it_waits_for_and_nothing_of_a_server_that_is_off(capsys: pytest.CaptureFixture[str]) -> None:
+    class Fake:
+        real = True
+        state = "ACTIVE"
+
+        def status(self) -> str:
+            return self.state
+
+        def console(self, known: object) -> str:
+            assert "Waiting until the first server says READY" in capsys.readouterr().out
+            return "READY"
+
+        def address(self) -> None:
+            return None
+
+    cli.show_first_server(Fake(), {})  # type: ignore[arg-type]
+    assert "READY" in capsys.readouterr().out
+    Fake.state = "SHUTOFF"
+    cli.show_first_server(Fake(), {})  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "The first server is SHUTOFF; its console has nothing new.\n"
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kilonova.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kilonova {__version__}\n"
 
 
 def test_unknown_commands_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,6 @@
-import http.server
 import os
 import signal
-import socket
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -96,32 +93,19 @@ def test_the_services_own_log_is_the_better_one(supervisor: Supervisor) -> None:
     assert supervisor.best_log("one") == own
 
 
-def test_probes(tmp_path: Path) -> None:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(int(self.path[1:]))
-            self.end_headers()
+def test_what_a_daemon_writes_is_its_owners_alone(supervisor: Supervisor, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    supervisor.start(Daemon("one", ["sh", "-c", f"touch {made}; sleep 60"], ready=made.exists))
+    assert made.stat().st_mode & 0o077 == 0
+    assert supervisor.output("one").stat().st_mode & 0o077 == 0
+    run(["touch", tmp_path / "more"], tmp_path / "log")
+    assert (tmp_path / "more").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "log").stat().st_mode & 0o077 == 0
 
-        def log_message(self, *args: object) -> None:
-            pass
 
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    port = server.server_port
-    assert daemons.port_answers(port)()
-    assert daemons.http_answers(f"http://127.0.0.1:{port}/200")()
-    assert daemons.http_answers(f"http://127.0.0.1:{port}/401")()
-    assert not daemons.http_answers(f"http://127.0.0.1:{port}/503")()
-    server.shutdown()
-    server.server_close()
-    assert not daemons.port_answers(port)()
-    assert not daemons.http_answers(f"http://127.0.0.1:{port}/200")()
-    path = tmp_path / "s"
-    with socket.socket(socket.AF_UNIX) as listening:
-        assert not daemons.socket_answers(path)()
-        listening.bind(str(path))
-        listening.listen()
-        assert daemons.socket_answers(path)()
+def test_what_is_said_to_a_command_is_not_logged(tmp_path: Path) -> None:
+    assert run(["wc", "-c"], tmp_path / "log", said="sesame").strip() == "6"
+    assert "sesame" not in (tmp_path / "log").read_text()
 
 
 def test_signal_of_choice(supervisor: Supervisor, tmp_path: Path) -> None:

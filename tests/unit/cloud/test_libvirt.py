@@ -1,12 +1,15 @@
 """How the cloud's guests end. `virsh` is a script that keeps its guests as files."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kilonova.cloud.daemons import Supervisor
-from kilonova.cloud.services.libvirt import Libvirt
+from kilonova.cloud.daemons import Supervisor, wait_until
+from kilonova.cloud.services.libvirt import Libvirt, command_line
 from kilonova.cloud.site import Site
 
 VIRSH = """#!/bin/sh
@@ -55,3 +58,24 @@ def test_nothing_of_the_machines_own_daemons_is_in_their_way(libvirt: Libvirt) -
     """/run/virtlogd.pid is locked by the one that holds it."""
     for daemon in libvirt.daemons():
         assert f"--pid-file {libvirt.data}/{daemon.name}.pid" in str(daemon.argv[-1])
+
+
+def test_a_guest_that_outlived_its_libvirtd_is_ended(libvirt: Libvirt, tmp_path: Path) -> None:
+    pids = libvirt.data / "run" / "qemu"
+    pids.mkdir(parents=True)
+    script = "import time; time.sleep(60)"
+    ours = subprocess.Popen([sys.executable, "-c", script, str(libvirt.site.data / "disk")])
+    other = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        (pids / "guest.pid").write_text(f"{ours.pid}\n")
+        # A number that somebody else has by now.
+        (pids / "gone.pid").write_text(f"{other.pid}")
+        assert wait_until(lambda: str(libvirt.site.data) in command_line(ours.pid), 5)
+        assert libvirt.end_orphans() == ["guest"]
+        assert ours.wait(5) == -signal.SIGKILL
+        assert other.poll() is None
+        assert libvirt.end_orphans() == []
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()

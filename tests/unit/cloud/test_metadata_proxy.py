@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from kilonova.cloud import metadata_proxy
+from kilonova.cloud.daemons import wait_until
 from kilonova.cloud.metadata_proxy import Port, Ports, Proxy, Upstream
+from kilonova.cloud.probes import says
 
 NETWORK = ["uuid", "11111111-0000-0000-0000-000000000000"]
 OTHER = ["uuid", "22222222-0000-0000-0000-000000000000"]
@@ -104,6 +106,12 @@ def api() -> Iterator[tuple[str, list[Any]]]:
             self.end_headers()
             self.wfile.write(b'{"uuid": "server-1"}' if code == 200 else b"no")
 
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((self.path, dict(self.headers), body))
+            self.send_response(200)
+            self.end_headers()
+
         def log_message(self, *args: object) -> None:
             pass
 
@@ -149,6 +157,43 @@ def test_who_asks_is_told_to_the_api_and_cannot_be_faked(
     assert headers["x-instance-id-signature"] == hmac.new(b"s3cret", b"server-1", hashlib.sha256).hexdigest()
 
 
+def test_a_guest_posts_its_password(guest: http.client.HTTPConnection, api: tuple[str, list[Any]]) -> None:
+    guest.request("POST", "/openstack/latest/password", b"sesame", {"X-Metadata-Provider": "n", "X-Instance-ID": "v"})
+    assert guest.getresponse().status == 200
+    path, headers, body = api[1][0]
+    headers = {name.lower(): value for name, value in headers.items()}
+    assert (path, body, headers["x-instance-id"]) == ("/openstack/latest/password", b"sesame", "server-1")
+    assert "x-metadata-provider" not in headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Transfer-Encoding": "chunked"}, 411),
+        ({"Content-Length": "-1"}, 411),
+        ({"Content-Length": "9" * 30}, 413),
+        ({"Content-Length": str(metadata_proxy.MOST_POSTED + 1)}, 413),
+    ],
+)
+def test_a_body_without_bounds_is_refused(
+    guest: http.client.HTTPConnection, api: tuple[str, list[Any]], headers: dict[str, str], status: int
+) -> None:
+    guest.putrequest("POST", "/openstack/latest/password")
+    for name, value in headers.items():
+        guest.putheader(name, value)
+    guest.endheaders()
+    assert guest.getresponse().status == status
+    assert api[1] == []
+
+
+def test_the_proxy_says_that_it_works(ports: Ports, tmp_path: Path) -> None:
+    proxy = Proxy(Plugs(), Upstream("http://127.0.0.1:1", "s"))  # type: ignore[arg-type]
+    path = tmp_path / "control"
+    assert not says(path, b"", b"networks")()
+    threading.Thread(target=metadata_proxy.answer_control, args=(path, proxy), daemon=True).start()
+    assert wait_until(says(path, b"", b"networks 0"), 5)
+
+
 def test_answers_of_the_api_are_passed_on(guest: http.client.HTTPConnection) -> None:
     guest.request("GET", "/nothing")
     assert guest.getresponse().status == 404
@@ -166,7 +211,7 @@ def test_an_api_that_is_down_is_503(ports: Ports) -> None:
     assert port is not None
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = taken.getsockname()[1]
-    code, _, _ = Upstream(f"http://127.0.0.1:{free}", "s").ask("/", {}, port, "127.0.0.1")
+    code, _, _ = Upstream(f"http://127.0.0.1:{free}", "s").ask("GET", "/", {}, None, port, "127.0.0.1")
     assert code == 503
 
 

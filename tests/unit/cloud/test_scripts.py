@@ -92,3 +92,44 @@ def test_the_way_in_defines_each_function_once() -> None:
     assert len(set(names)) == len(names)
     assert {"cloud", "tests", "lint", "environment", "everything_for_tests"} <= set(names)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The way in beside an environment that only says what is run, for a user without rights."""
+    tools, scripts = tmp_path / "tools", tmp_path / ".venv" / "bin"
+    says = '#!/bin/sh\necho {} "$*"\n'
+    for path, text in (
+        (tools / "id", "#!/bin/sh\necho 1000\n"),
+        (tools / "sudo", says.format("sudo")),
+        (scripts / "kilonova", says.format("kilonova")),
+        (scripts / "python", "#!/bin/sh\n"),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    (tmp_path / "run").write_bytes((Path(__file__).parents[3] / "run").read_bytes())
+    return tmp_path
+
+
+def way_in(clone: Path, *words: str) -> str:
+    env = {"PATH": f"{clone / 'tools'}:/usr/bin:/bin", "HOME": str(clone)}
+    done = subprocess.run(["bash", clone / "run", *words], env=env, capture_output=True, text=True, timeout=60)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cloud", "--help"], "kilonova cloud up --help\n"),
+        (["cloud", "down", "-h"], "kilonova cloud down -h\n"),
+        (["cloud", "status", "--json"], "kilonova cloud status --json\n"),
+    ],
+)
+def test_help_and_status_need_no_rights(clone: Path, words: list[str], said: str) -> None:
+    assert way_in(clone, *words) == said
+
+
+@pytest.mark.parametrize("words", [["cloud"], ["cloud", "down"], ["cloud", "restart", "ovn"], ["cloud", "logs"]])
+def test_what_needs_rights_goes_on_by_sudo(clone: Path, words: list[str]) -> None:
+    assert way_in(clone, *words).startswith("sudo ")

@@ -1,9 +1,10 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kilonova.cloud import addresses, credentials, ini, site
+from kilonova.cloud import addresses, cli, credentials, ini, site
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.site import PORTS, Settings, Site
 
@@ -80,5 +81,79 @@ def test_files_with_passwords_are_private(make_site: Callable[..., Site]) -> Non
     place = make_site()
     credentials.write(place)
     assert (place.root / "clouds.yaml").stat().st_mode & 0o077 == 0
+    assert (place.root / "cloud.json").stat().st_mode & 0o077 == 0
     assert "OS_PROJECT_NAME=demo" in (place.root / "demo-openrc").read_text()
     assert place.settings == Settings()
+
+
+def test_nobody_else_looks_into_the_state_folder(make_site: Callable[..., Site]) -> None:
+    place = make_site()
+    for folder in (place.root, place.etc, place.log, place.run, place.data, place.done):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    # One that was made open is closed by the next start.
+    place.root.chmod(0o755)
+    place.prepare()
+    assert place.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_every_owner_has_a_password_of_its_own_in_every_cloud(make_site: Callable[..., Site], tmp_path: Path) -> None:
+    place = make_site(profile="full")
+    owners = ["user admin", "user demo", "database nova_api", "database nova_cell1", "bus nova_cell1", "metadata"]
+    words = {place.password(owner) for owner in owners}
+    assert len(words) == len(owners)
+    assert all(len(word) == 40 and word.isalnum() for word in words)
+    again = site.load(place.root)
+    assert again is not None
+    assert {again.password(owner) for owner in owners} == words
+    other = Site(tmp_path / "other", place.settings, place.ports)
+    assert words.isdisjoint({other.password(owner) for owner in owners})
+    assert place.key not in repr(place)
+
+
+def test_accounts_reach_no_further_than_their_database_and_bus(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full")
+    urls = [place.transport(vhost) for vhost in ("nova", "nova_cell1")]
+    urls += [place.database(name) for name in ("nova_api", "nova_cell1")]
+    assert len({url.split("@")[0] for url in urls}) == len(urls)
+    assert place.transport("nova_cell1").startswith("rabbit://nova_cell1:")
+
+
+def test_a_cloud_of_an_older_version_is_refused_and_can_be_removed(make_site: Callable[..., Site]) -> None:
+    place = make_site(driver="fake", network="bind-all")
+    kept = json.loads((place.root / "cloud.json").read_text())
+    del kept["key"]
+    kept["settings"]["password"] = "secret"
+    (place.root / "cloud.json").write_text(json.dumps(kept))
+    old = site.load(place.root)
+    assert old is not None
+    with pytest.raises(CloudError, match="password that everybody knows"):
+        old.refuse_known_password()
+    assert cli.main(["up", "--state", str(place.root)]) == 1
+    assert cli.main(["down", "--wipe", "--state", str(place.root)]) == 0
+
+
+def test_a_folder_with_other_things_in_it_is_not_taken(tmp_path: Path) -> None:
+    """`down --wipe` would remove them."""
+    site.create(tmp_path / "fresh", Settings())
+    site.create(tmp_path, Settings())
+    (tmp_path / "letter").touch()
+    with pytest.raises(CloudError, match=r"other things in it \(letter\)"):
+        site.create(tmp_path, Settings())
+    with pytest.raises(CloudError, match="not a folder"):
+        site.create(tmp_path / "letter", Settings())
+
+
+def test_a_folder_of_somebody_else_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site.os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(CloudError, match="another user"):
+        site.create(tmp_path, Settings())
+
+
+def test_ports_that_moved_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(site, "port_free", lambda port: port not in (5000, 3306))
+    place = Site(tmp_path, Settings(), site.choose_ports(0))
+    assert place.moved_ports() == {"keystone": (5000, 35000)}
+    full = Site(tmp_path, Settings(profile="full"), place.ports)
+    assert set(full.moved_ports()) == {"keystone", "mariadb"}
+    moved = Site(tmp_path, Settings(port_offset=10000), site.choose_ports(10000))
+    assert moved.moved_ports() == {}

@@ -1,5 +1,6 @@
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ import pytest
 from tests.contract import facts
 
 from kilonova import conf as configuration
-from kilonova.cloud import packages, steps
+from kilonova.cloud import credentials, packages, steps
 from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.errors import CloudError
+from kilonova.cloud.services import cinder, glance, keystone, kilonova, mariadb, memcached, neutron, placement
 from kilonova.cloud.services.kilonova import PRIVILEGED, Compute
-from kilonova.cloud.services.rabbitmq import definitions
+from kilonova.cloud.services.rabbitmq import VHOSTS, definitions
+from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Choice, Cloud
 from kilonova.conf import unknown
@@ -134,13 +137,152 @@ def test_embedded_is_one_process_with_a_driver(make_site: Callable[..., Site]) -
     assert "nova_cell1.db" in text
 
 
-def test_rabbitmq_knows_the_password() -> None:
+def test_rabbitmq_knows_an_account_for_each_virtual_host() -> None:
     import base64
     import hashlib
 
-    user = definitions("pw")["users"][0]
-    raw = base64.b64decode(user["password_hash"])
+    made = definitions({"nova_cell1": "pw", "nova_cell2": "other"})
+    assert [(one["user"], one["vhost"]) for one in made["permissions"]] == [
+        ("nova_cell1", "nova_cell1"),
+        ("nova_cell2", "nova_cell2"),
+    ]
+    raw = base64.b64decode(made["users"][0]["password_hash"])
     assert raw[4:] == hashlib.sha256(raw[:4] + b"pw").digest()
+
+
+def test_a_compute_host_has_no_database_and_no_secret_of_the_control_plane(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all", computes=2)
+    compute = Compute(place, Cloud(place).supervisor)
+    compute.configure()
+    for host, cell in compute.hosts().items():
+        daemon = next(one for one in compute.daemons() if one.name == f"nova-compute-{host}")
+        files = [Path(str(word)) for word in daemon.argv if str(word).endswith(".conf")]
+        assert files == [compute.host_conf(host)]
+        text = files[0].read_text()
+        assert place.transport(f"nova_{cell}") in text
+        for secret in ("mysql", *(place.password(f"bus {vhost}") for vhost in VHOSTS if vhost != f"nova_{cell}")):
+            assert secret not in text
+        for owner in ("metadata", "seal"):
+            assert place.password(owner) not in text
+        helper = next(line for line in text.splitlines() if line.startswith("helper_command"))
+        assert place.user_password("nova") not in Path(helper.split()[-1]).read_text()
+
+
+def test_a_cells_conductor_knows_its_own_cell_alone(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all")
+    compute = Compute(place, Cloud(place).supervisor)
+    compute.configure()
+    text = compute.cell_conf("cell1").read_text()
+    assert place.database("nova_cell1") in text
+    for other in ("nova_api", "nova_cell0", "nova_cell2"):
+        assert place.password(f"database {other}") not in text
+    for vhost in ("nova", "nova_cell2"):
+        assert place.password(f"bus {vhost}") not in text
+
+
+def test_the_seal_of_flows_is_a_secret(place: Site) -> None:
+    compute = Compute(place, Cloud(place).supervisor)
+    compute.configure()
+    keys = configuration.load(["--config-file", str(compute.conf)]).kilonova.flow_seal_keys
+    assert keys == [place.password("seal")]
+
+
+def test_no_console_of_a_guest_is_open_to_passers_by(place: Site) -> None:
+    compute = Compute(place, Cloud(place).supervisor)
+    compute.configure()
+    assert not configuration.load(["--config-file", str(compute.conf)]).vnc.enabled
+
+
+def test_nothing_has_a_password_that_everybody_knows(place: Site) -> None:
+    cloud = Cloud(place)
+    for service in cloud.services():
+        if service.name != "mariadb":
+            service.configure()
+    credentials.write(place)
+    files = [file for file in (*place.etc.rglob("*"), *place.root.glob("*openrc")) if file.is_file()]
+    assert files
+    guessable = re.compile(r"password\W{0,3}[=:]\s*secret|:secret@|fixed_key = 0123|shared_secret = secret")
+    for file in files:
+        assert not guessable.search(file.read_text()), file
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_no_password_is_an_argument_or_logged(place: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody on the machine can read the arguments of a process, and they are logged."""
+    ran: list[str] = []
+
+    def note(argv: Sequence[object], *args: Any, **options: Any) -> str:
+        ran.append(" ".join(map(str, argv)))
+        return ""
+
+    for module in (cinder, glance, keystone, kilonova, mariadb, neutron, placement):
+        monkeypatch.setattr(module, "run", note)
+    monkeypatch.setattr(mariadb.os, "getuid", lambda: 1000)
+    cloud = Cloud(place)
+    monkeypatch.setattr(cloud.supervisor, "start", lambda *daemons: None)
+    for service in cloud.services():
+        if service.name not in ("ovn", "guest image"):
+            service.configure()
+            service.set_up()
+    ran += [" ".join(map(str, daemon.argv)) for daemon in cloud.daemons()]
+    assert any("create_cell" in words for words in ran)
+    owners = [f"user {user}" for user, _, _ in keystone.GRANTS]
+    owners += [f"database {name}" for name in mariadb.DATABASES] + [f"bus {vhost}" for vhost in VHOSTS]
+    secrets = [place.password(owner) for owner in (*owners, "metadata", "seal", "erlang")]
+    assert not [words for words in ran if any(secret in words for secret in (*secrets, place.key))]
+
+
+def test_an_account_of_mariadb_may_do_nothing_outside_of_its_database(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all")
+    service = mariadb.Mariadb(place, Cloud(place).supervisor)
+    grants = [statement for statement in service.account("nova_cell1") if statement.startswith("GRANT")]
+    assert grants == [
+        "GRANT ALL ON `nova\\_cell1`.* TO 'nova_cell1'@'127.0.0.1'",
+        "GRANT ALL ON `nova\\_cell1\\_kilonova`.* TO 'nova_cell1'@'127.0.0.1'",
+    ]
+    assert len(service.account("keystone")) == 3
+
+
+def test_memcached_has_no_port(make_site: Callable[..., Site]) -> None:
+    place = make_site(profile="full", driver="fake", network="bind-all")
+    (daemon,) = memcached.Memcached(place, Cloud(place).supervisor).daemons()
+    words = [str(word) for word in daemon.argv]
+    assert "-p" not in words
+    assert words[words.index("-a") + 1] == "0600"
+
+
+def test_every_daemon_but_one_can_be_asked(place: Site) -> None:
+    unasked = [daemon.name for daemon in Cloud(place).daemons() if daemon.question is None]
+    assert unasked == (["neutron-maintenance"] if place.full and place.settings.network == "ovn" else [])
+
+
+def test_a_daemon_is_restarted_by_its_name_and_a_service_with_all_of_them(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Two(Service):
+        name = "two"
+
+        def daemons(self) -> list[Daemon]:
+            return [Daemon("left", ["sleep", "60"]), Daemon("right", ["sleep", "60"])]
+
+    cloud = Cloud(make_site(driver="fake", network="bind-all"))
+    monkeypatch.setattr(cloud, "services", lambda: [Two(cloud.site, cloud.supervisor)])
+    Two(cloud.site, cloud.supervisor).start()
+    first = {name: cloud.supervisor.pid(name) for name in ("left", "right")}
+    told: list[str] = []
+    try:
+        cloud.restart("right", told.append)
+        second = {name: cloud.supervisor.pid(name) for name in first}
+        assert second["left"] == first["left"]
+        assert second["right"] not in (None, first["right"])
+        cloud.restart("two", told.append)
+        assert None not in {cloud.supervisor.pid(name) for name in first}
+        assert told == ["right", "right", "left"]
+        with pytest.raises(CloudError, match="there is no daemon up; there are left, right"):
+            cloud.restart("up")
+    finally:
+        for name in first:
+            cloud.supervisor.stop(name)
 
 
 def test_packages_are_asked_for_only_where_needed(

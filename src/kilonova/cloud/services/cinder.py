@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kilonova.cloud import ini, lvm, uwsgi
+from kilonova.cloud import ini, lvm, ping, uwsgi
 from kilonova.cloud.commands import run
-from kilonova.cloud.daemons import Daemon, http_answers
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.packages import foreign_path
+from kilonova.cloud.probes import http_answers
 from kilonova.cloud.rest import Rest
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import LOOPBACK, authtoken, keystone_auth
@@ -17,6 +18,11 @@ VOLUME_TYPES: list[dict[str, Any]] = [
     {"name": "standard", "extra_specs": {"volume_backend_name": "standard"}},
     {"name": "multiattach", "extra_specs": {"volume_backend_name": "standard", "multiattach": "<is> True"}},
 ]
+
+
+EXCHANGE = "openstack"
+TOPICS = {"scheduler": ("cinder-scheduler", "cloud"), "volume": ("cinder-volume.cloud@standard", "cloud")}
+"""Topic and server name of the agents on the bus."""
 
 
 class Cinder(Service):
@@ -56,6 +62,7 @@ class Cinder(Service):
                     "osapi_volume_listen_port": self.site.ports["cinder"],
                     "report_interval": 10,
                     "service_down_time": 60,
+                    "rpc_ping_enabled": True,
                 },
                 "standard": {"volume_backend_name": "standard"} | self.backend(),
                 "database": self.database("cinder"),
@@ -67,7 +74,7 @@ class Cinder(Service):
                 "coordination": {"backend_url": f"file://{self.data / 'coordination'}"},
                 "key_manager": {
                     "backend": "cinder.keymgr.conf_key_mgr.ConfKeyManager",
-                    "fixed_key": "0123456789abcdef" * 4,
+                    "fixed_key": self.site.derived("volume keys"),
                 },
                 "oslo_messaging_notifications": {"driver": "noop"},
                 "oslo_concurrency": {"lock_path": self.site.data / "lock"},
@@ -108,7 +115,10 @@ class Cinder(Service):
     def agent(self, kind: str) -> Daemon:
         name = f"cinder-{kind}"
         log = self.site.log / f"{name}.log"
-        return Daemon(name, [self.venv / "bin" / name, "--config-file", self.conf, "--log-file", log], self.foreign)
+        argv = [self.venv / "bin" / name, "--config-file", self.conf, "--log-file", log]
+        topic, server = TOPICS[kind]
+        asked = ping.oslo(self.site.transport("cinder"), EXCHANGE, topic, server)
+        return Daemon(name, argv, self.foreign, asked=asked)
 
     def fill(self) -> None:
         admin = Rest(self.site)

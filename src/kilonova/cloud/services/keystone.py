@@ -9,7 +9,7 @@ from kilonova.cloud.commands import run, run_each
 from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.rest import Rest
 from kilonova.cloud.services.service import Service
-from kilonova.cloud.site import LOOPBACK, REGION
+from kilonova.cloud.site import REGION
 from kilonova.cloud.steps import Step
 
 CATALOG = [
@@ -33,7 +33,7 @@ GRANTS = [
     ("demo_manager", "demo", ("manager",)),
     *((user, "service", ("service", "admin")) for user in SERVICE_USERS),
 ]
-"""(user, project, roles); all users have the cloud's one password."""
+"""(user, project, roles)"""
 
 
 class Keystone(Service):
@@ -44,7 +44,7 @@ class Keystone(Service):
         keys = {"key_repository": self.data / "fernet"}
         cache = {"enabled": True, "backend": "oslo_cache.dict"}
         if self.site.full:
-            servers = f"{LOOPBACK}:{self.site.ports['memcached']}"
+            servers = f"unix:{self.site.memcached}"
             cache = {"enabled": True, "backend": "dogpile.cache.pymemcache", "memcache_servers": servers}
         ini.write(
             self.folder / "keystone.conf",
@@ -56,7 +56,7 @@ class Keystone(Service):
                 "fernet_receipts": keys,
                 "credential": {"key_repository": self.data / "credential"},
                 "cache": cache,
-                # Cheap hashes: the one password is no secret, and every request of a bootstrap would pay for them.
+                # Cheap hashes: the passwords are random, and every login of a bootstrap would pay for costly ones.
                 "identity": {"password_hash_rounds": 4},
                 "oslo_middleware": {"enable_proxy_headers_parsing": True},
             },
@@ -70,7 +70,6 @@ class Keystone(Service):
         urls = [
             f"--bootstrap-{kind}-url={self.site.url('keystone', '/v3')}" for kind in ("admin", "internal", "public")
         ]
-        password = f"--bootstrap-password={self.site.settings.password}"
         run(
             run_each(
                 self.venv / "bin" / "python",
@@ -79,10 +78,10 @@ class Keystone(Service):
                 ["fernet_setup", *owner],
                 ["credential_setup", *owner],
                 ["db_sync"],
-                ["bootstrap", password, f"--bootstrap-region-id={REGION}", *urls],
+                ["bootstrap", f"--bootstrap-region-id={REGION}", *urls],
             ),
             self.set_up_log,
-            self.foreign,
+            self.foreign | {"OS_BOOTSTRAP_PASSWORD": self.site.user_password("admin")},
         )
 
     def daemons(self) -> list[Daemon]:
@@ -104,10 +103,12 @@ class Keystone(Service):
         projects = {
             name: admin.ensure(f"{base}/projects", "project", {"name": name, **in_domain})["id"] for name in PROJECTS
         }
-        password = {"password": self.site.settings.password}
         names = {user for user, _, _ in GRANTS}
         users = {
-            name: admin.ensure(f"{base}/users", "user", {"name": name, **in_domain, **password})["id"] for name in names
+            name: admin.ensure(
+                f"{base}/users", "user", {"name": name, **in_domain, "password": self.site.user_password(name)}
+            )["id"]
+            for name in names
         }
         for user, project, granted in GRANTS:
             for role in granted:

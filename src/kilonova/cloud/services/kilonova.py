@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kilonova.cloud import ini
+from kilonova.cloud import ini, ping
 from kilonova.cloud.commands import run, run_each
-from kilonova.cloud.daemons import Daemon, http_answers
+from kilonova.cloud.daemons import Daemon
+from kilonova.cloud.probes import http_answers
 from kilonova.cloud.rest import Rest, RestError, patient, poll
 from kilonova.cloud.services.image import virt_type
 from kilonova.cloud.services.libvirt import Libvirt
@@ -29,6 +30,9 @@ FLAVORS = [
 """(id, name, MiB, vCPUs, GiB). The first is for the guest image."""
 
 NOT_IMPLEMENTED = 501
+CONTROLLER = "controller"
+"""Server name of conductors and schedulers."""
+
 QUOTAS = {"instances": 100, "cores": 200, "ram": 512000, "key_pairs": 100, "server_groups": 100}
 FILTERS = (
     "ComputeFilter",
@@ -40,6 +44,14 @@ FILTERS = (
 
 PRIVILEGED = ("nova_sys_admin", "vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged", "privsep_osbrick")
 """Sections that name the helper of oslo.privsep. The default is started by sudo, which knows no path of ours."""
+
+
+Sections = dict[str, dict[str, Any]]
+
+
+def joined(first: Sections, second: Sections) -> Sections:
+    """The sections of both; of an option that both have, the second's."""
+    return {name: first.get(name, {}) | second.get(name, {}) for name in (*first, *second)}
 
 
 class Compute(Service):
@@ -86,11 +98,17 @@ class Compute(Service):
 
     def configure(self) -> None:
         ini.write(self.conf, self.top())
+        ini.write(self.privileged_conf, {"DEFAULT": {"log_dir": self.site.log}} | self.devices())
         if self.site.bus:
             for cell in self.cells:
                 ini.write(self.cell_conf(cell), self.for_cell(cell))
             for host in self.hosts():
                 ini.write(self.host_conf(host), self.for_host(host))
+
+    @property
+    def privileged_conf(self) -> Path:
+        """What the privileged helpers read: no secret is in it."""
+        return self.folder / "privileged.conf"
 
     def cell_conf(self, cell: str) -> Path:
         return self.folder / f"nova-{cell}.conf"
@@ -98,10 +116,10 @@ class Compute(Service):
     def host_conf(self, host: str) -> Path:
         return self.folder / f"host-{host}.conf"
 
-    def top(self) -> dict[str, dict[str, Any]]:
+    def top(self) -> Sections:
         """Configuration of everything above the cells; embedded, of the one process."""
         one = not self.site.bus
-        sections = self.shared() | {
+        sections = joined(self.shared(), self.control()) | {
             "api_database": {"connection": self.database_url("nova_api")},
             "database": {"connection": self.database_url("nova_cell1" if one else "nova_cell0")},
         }
@@ -114,25 +132,31 @@ class Compute(Service):
             sections |= {name: options for name, options in driver.items() if name != "DEFAULT"}
         return sections
 
-    def for_cell(self, cell: str) -> dict[str, dict[str, Any]]:
-        sections = self.shared()
+    def for_cell(self, cell: str) -> Sections:
+        """Of a cell's conductor: its own database and bus, and nothing of those above or beside it."""
+        sections = joined(self.shared(), self.control())
         sections["DEFAULT"]["transport_url"] = self.site.transport(f"nova_{cell}")
         return sections | {"database": {"connection": self.database_url(f"nova_{cell}")}}
 
-    def for_host(self, host: str) -> dict[str, dict[str, Any]]:
-        """What only one compute host has, on top of its cell's configuration."""
+    def for_host(self, host: str) -> Sections:
+        """All that a compute host has: its cell's bus, no database and no secret of the API."""
         state = self.data / host
         (state / "instances").mkdir(parents=True, exist_ok=True)
-        options = self.driver_options()
-        own = {"host": host, "state_path": state, "instances_path": state / "instances"}
-        lock = {"oslo_concurrency": {"lock_path": state / "lock"}}
-        return options | {"DEFAULT": options["DEFAULT"] | own} | lock
+        sections, driver = self.shared(), self.driver_options()
+        sections["DEFAULT"] |= driver["DEFAULT"] | {
+            "host": host,
+            "state_path": state,
+            "instances_path": state / "instances",
+            "transport_url": self.site.transport(f"nova_{self.hosts()[host]}"),
+        }
+        sections["oslo_concurrency"] = {"lock_path": state / "lock"}
+        return sections | {name: options for name, options in driver.items() if name != "DEFAULT"}
 
-    def driver_options(self) -> dict[str, dict[str, Any]]:
+    def driver_options(self) -> Sections:
         if self.fake:
             return {"DEFAULT": {"compute_driver": self.fake_driver}}
         libvirt = Libvirt(self.site, self.supervisor)
-        options: dict[str, dict[str, Any]] = {
+        options: Sections = {
             "DEFAULT": {"compute_driver": "libvirt.LibvirtDriver", "resume_guests_state_on_host_boot": True},
             "libvirt": {
                 "virt_type": virt_type(self.site),
@@ -143,26 +167,46 @@ class Compute(Service):
                 "tb_cache_size": 32 if virt_type(self.site) == "qemu" else None,
             },
         }
-        if self.site.settings.network == "ovn":
-            options["os_vif_ovs"] = {
-                "ovsdb_connection": f"unix:{Ovn(self.site, self.supervisor).socket('ovs')}",
-            }
-        return options
+        return options | self.devices()
+
+    def devices(self) -> Sections:
+        """Where devices of guests are plugged in."""
+        if self.fake or self.site.settings.network != "ovn":
+            return {}
+        return {"os_vif_ovs": {"ovsdb_connection": f"unix:{Ovn(self.site, self.supervisor).socket('ovs')}"}}
 
     @property
     def fake_driver(self) -> str:
         return "fake.FakeDriverWithoutFakeNodes" if self.site.peer else "fake.FakeDriver"
 
-    def shared(self) -> dict[str, dict[str, Any]]:
+    def control(self) -> Sections:
+        """What only the control plane has: what it decides by, and secrets that no host needs."""
+        sections: Sections = {
+            "keystone_authtoken": self.authtoken(),
+            "neutron": {
+                "service_metadata_proxy": True,
+                "metadata_proxy_shared_secret": self.site.password("metadata"),
+            },
+            "scheduler": {"discover_hosts_in_cells_interval": 30},
+            "filter_scheduler": {"enabled_filters": ",".join(FILTERS)},
+            "quota": QUOTAS,
+        }
+        if not self.site.peer:
+            # By default the key is made of a database's URL, and that of SQLite is a path that everybody knows.
+            sections["kilonova"] = {"flow_seal_keys": self.site.password("seal")}
+        return sections
+
+    def shared(self) -> Sections:
+        """What every process has."""
         auth = keystone_auth(self.site, "nova")
         region = {"region_name": auth["region_name"]}
         login = {name: value for name, value in auth.items() if name not in region}
         (self.data / "lock").mkdir(parents=True, exist_ok=True)
         (self.data / "instances").mkdir(parents=True, exist_ok=True)
-        sections: dict[str, dict[str, Any]] = {
+        sections: Sections = {
             "DEFAULT": {
                 "my_ip": LOOPBACK,
-                "host": "controller",
+                "host": CONTROLLER,
                 "state_path": self.data,
                 "instances_path": self.data / "instances",
                 "log_dir": self.site.log,
@@ -173,45 +217,38 @@ class Compute(Service):
                 "report_interval": 10,
                 "service_down_time": 60,
             },
-            "keystone_authtoken": self.authtoken(),
             "service_user": login | {"send_service_user_token": True},
             "keystone": auth,
             "placement": auth,
             "glance": region | {"valid_interfaces": "public"},
-            "neutron": auth
-            | {
-                "valid_interfaces": "public",
-                "service_metadata_proxy": True,
-                "metadata_proxy_shared_secret": self.site.settings.password,
-            },
+            "neutron": auth | {"valid_interfaces": "public"},
             "oslo_concurrency": {"lock_path": self.data / "lock"},
             "oslo_messaging_notifications": {"driver": "noop"},
-            "scheduler": {"discover_hosts_in_cells_interval": 30},
-            "filter_scheduler": {"enabled_filters": ",".join(FILTERS)},
-            "quota": QUOTAS,
-            "vnc": {"enabled": True, "server_listen": LOOPBACK},
+            # A port of VNC knows no password: everybody on this machine could sit down at a guest's console.
+            "vnc": {"enabled": False},
         }
-        helper = {"helper_command": f"{self.bin / 'privsep-helper'} --config-file {self.conf}"}
+        helper = {"helper_command": f"{self.bin / 'privsep-helper'} --config-file {self.privileged_conf}"}
         sections |= dict.fromkeys(PRIVILEGED, helper)
         if self.site.peer:
-            for section, options in self.for_peer().items():
-                sections[section] = sections.get(section, {}) | options
+            sections = joined(sections, self.for_peer())
         if self.site.settings.volumes:
             sections["cinder"] = login | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
         elif not self.site.peer:
             sections["kilonova"] = {"reconcile_disabled": "orphan_attachments"}
         return sections
 
-    def for_peer(self) -> dict[str, dict[str, Any]]:
+    def for_peer(self) -> Sections:
         """What only Nova obeys."""
         return {
             "wsgi": {"api_paste_config": self.folder / "api-paste.ini"},
             "cache": {"enabled": True, "backend": "oslo_cache.dict"},
-            "key_manager": {"backend": "nova.keymgr.conf_key_mgr.ConfKeyManager", "fixed_key": "0123456789abcdef" * 4},
+            "key_manager": {
+                "backend": "nova.keymgr.conf_key_mgr.ConfKeyManager",
+                "fixed_key": self.site.derived("volume keys"),
+            },
             "scheduler": {"workers": 1},
             "conductor": {"workers": 1},
             "neutron": {"default_floating_pool": "public"},
-            "vnc": {"server_proxyclient_address": LOOPBACK},
         }
 
     def authtoken(self) -> dict[str, Any]:
@@ -236,23 +273,26 @@ class Compute(Service):
     def set_up(self) -> None:
         """Schemas and cells. Embedded, the process's own database is that of cell1, so cell0 has a file of its own."""
         main = ["db", "sync", "--local_cell"]
-        to_cell0 = ["cell_v2", "map_cell0", "--database_connection", self.database_url("nova_cell0")]
         if self.site.bus:
-            work = {None: [["api_db", "sync"], to_cell0, main]} | {self.cell_conf(cell): [main] for cell in self.cells}
+            work: dict[Path, list[list[str]]] = {self.cell_conf(cell): [main] for cell in self.cells}
+            work |= {self.conf: [["api_db", "sync"], main], self.cell0_conf(): []}
         else:
-            work = {None: [["api_db", "sync"], to_cell0, main], self.cell0_conf(): [main]}
+            work = {self.conf: [["api_db", "sync"], main], self.cell0_conf(): [main]}
         with concurrent.futures.ThreadPoolExecutor(len(work), "schema") as pool:
             for future in [pool.submit(self.manage, *commands, conf=conf) for conf, commands in work.items()]:
                 future.result()
+        self.manage(["cell_v2", "map_cell0"], conf=self.above_cells("cell0", self.database_url("nova")))
         known = self.manage(["cell_v2", "list_cells"])
-        missing = [cell for cell in self.cells if f" {cell} " not in known]
-        if missing:
-            self.manage(*(self.create_cell(cell) for cell in missing))
+        for cell in [cell for cell in self.cells if f" {cell} " not in known]:
+            conf = self.above_cells(cell, self.database_url(f"nova_{cell}"))
+            self.manage(["cell_v2", "create_cell", "--name", cell], conf=conf)
 
-    def create_cell(self, cell: str) -> list[str]:
-        bus = self.site.transport(f"nova_{cell}") if self.site.bus else self.site.transport("nova")
-        where = ["--database_connection", self.database_url(f"nova_{cell}"), "--transport-url", bus]
-        return ["cell_v2", "create_cell", "--name", cell, *where]
+    def above_cells(self, cell: str, database: str) -> Path:
+        """Configuration of commands about a cell: its URLs stand in a file, since everybody can read arguments."""
+        sections = self.top() | {"database": {"connection": database}}
+        if self.site.bus:
+            sections["DEFAULT"]["transport_url"] = self.site.transport(f"nova_{cell}")
+        return ini.write(self.folder / f"setup-{cell}.conf", sections)
 
     def cell0_conf(self) -> Path:
         sections = self.top() | {"database": {"connection": self.database_url("nova_cell0")}}
@@ -293,10 +333,7 @@ class Compute(Service):
         return [self.program("nova-conductor", "nova-conductor", [self.conf]), *cells]
 
     def agents(self) -> list[Daemon]:
-        hosts = [
-            self.program(f"nova-compute-{host}", "nova-compute", [self.cell_conf(cell), self.host_conf(host)])
-            for host, cell in self.hosts().items()
-        ]
+        hosts = [self.program(f"nova-compute-{host}", "nova-compute", [self.host_conf(host)]) for host in self.hosts()]
         return [self.program("nova-scheduler", "nova-scheduler", [self.conf]), *hosts]
 
     def program(
@@ -304,9 +341,21 @@ class Compute(Service):
     ) -> Daemon:
         arguments = [word for file in files for word in ("--config-file", file)]
         log = ["--log-file", self.site.log / f"{name}.log"]
-        return Daemon(
-            name, [self.bin / program, *arguments, *log], self.foreign, ready or (lambda: self.says_ready(name))
-        )
+        argv = [self.bin / program, *arguments, *log]
+        return Daemon(name, argv, self.foreign, ready or (lambda: self.says_ready(name)), self.pinged(name))
+
+    def pinged(self, name: str) -> Callable[[], bool] | None:
+        """The question to a daemon that only the bus reaches."""
+        vhost, topic, server = self.on_the_bus().get(name, ("", "", ""))
+        return ping.nova(self.site.transport(vhost), topic, server) if vhost else None
+
+    def on_the_bus(self) -> dict[str, tuple[str, str, str]]:
+        """Virtual host, topic and server name by daemon."""
+        found = {f"nova-{topic}": ("nova", topic, CONTROLLER) for topic in ("conductor", "scheduler")}
+        found |= {f"nova-conductor-{cell}": (f"nova_{cell}", "conductor", CONTROLLER) for cell in self.cells}
+        return found | {
+            f"nova-compute-{host}": (f"nova_{cell}", "compute", host) for host, cell in self.hosts().items()
+        }
 
     def says_ready(self, name: str) -> bool:
         """Whether a process without a port has written that it is ready; its pid stands in the line."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import uuid
 from pathlib import Path
 
+from kilonova.cloud import probes
 from kilonova.cloud.commands import ok, run
-from kilonova.cloud.daemons import Daemon, wait_until
+from kilonova.cloud.daemons import Daemon, start_ticks, wait_until
 from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.services.service import Service
 
@@ -22,6 +24,10 @@ FOLDERS = {
     "cache": "/var/cache/libvirt",
     "run": "/run/libvirt",
 }
+
+
+ANSWER_WITHIN = 6
+"""Seconds: less than `status` has for all."""
 
 
 class Libvirt(Service):
@@ -61,7 +67,7 @@ class Libvirt(Service):
     def daemons(self) -> list[Daemon]:
         ready = self.answers
         return [
-            self.daemon("virtlogd", lambda: (self.data / "run" / "virtlogd-sock").exists()),
+            self.daemon("virtlogd", probes.libvirt_keepalive(self.data / "run" / "virtlogd-sock")),
             self.daemon("libvirtd", ready),
         ]
 
@@ -77,7 +83,7 @@ class Libvirt(Service):
         return Daemon(name, argv, env, ready, ready_within=90)  # type: ignore[arg-type]
 
     def answers(self) -> bool:
-        return ok(self.virsh("version"), timeout=30)
+        return ok(self.virsh("version"), timeout=ANSWER_WITHIN)
 
     def virsh(self, *words: str) -> list[str]:
         return ["virsh", "-c", self.uri, *words]
@@ -100,8 +106,24 @@ class Libvirt(Service):
         for name in self.domains():
             run(self.virsh("destroy", name), self.log, timeout=60, check=False)
 
-    def clean(self) -> None:
-        """Nothing outside the state folder belongs to us: the mounts went with the processes."""
+    def end_orphans(self) -> list[str]:
+        """End guests that outlived their libvirtd, and name them: nobody is left who could shut them down."""
+        ended = []
+        for file in (self.data / "run" / "qemu").glob("*.pid"):
+            text = file.read_text().strip()
+            if text.isdigit() and str(self.site.data) in command_line(int(text)):
+                os.kill(int(text), signal.SIGKILL)
+                wait_until(lambda pid=int(text): start_ticks(pid) is None, 10)  # type: ignore[misc]
+                ended.append(file.stem)
+        return ended
+
+
+def command_line(pid: int) -> str:
+    """Of a process; empty when there is none."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def cgroups_usable() -> bool:

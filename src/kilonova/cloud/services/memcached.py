@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from kilonova.cloud.daemons import Daemon, port_answers
+from kilonova.cloud import probes
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.services.service import Service
-from kilonova.cloud.site import LOOPBACK
 
 
 class Memcached(Service):
@@ -14,8 +14,8 @@ class Memcached(Service):
     set_up_needs = ("packages",)
 
     def daemons(self) -> list[Daemon]:
-        port = self.site.ports["memcached"]
+        """On a socket of its owner's: a port would let everybody on the machine read and write."""
+        socket = self.site.memcached
         as_root = ["-u", "root"] if os.getuid() == 0 else []
-        return [
-            Daemon(self.name, ["memcached", "-l", LOOPBACK, "-p", port, "-m", "64", *as_root], ready=port_answers(port))
-        ]
+        argv = ["memcached", "-s", socket, "-a", "0600", "-m", "64", *as_root]
+        return [Daemon(self.name, argv, ready=probes.memcached(socket))]

@@ -13,6 +13,7 @@ from kilonova.cloud.rest import Rest, patient, poll
 from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import authtoken, keystone_auth
+from kilonova.cloud.steps import Step
 
 UNLIMITED = ("network", "subnet", "port", "router", "floatingip", "security_group", "security_group_rule")
 
@@ -189,8 +190,37 @@ class Neutron(Service):
         self.router(admin, base, demo.project_id, public["id"], subnet["id"], plan)
         self.open_default_group(admin, base, demo.project_id)
 
+    def steps(self) -> list[Step]:
+        host = Step("host port", self.host_port, ("neutron data", "ovn"), self.log)
+        return [*super().steps(), *([host] if self.ovn else [])]
+
+    def host_port(self) -> None:
+        """This machine's own port on the guests' network.
+
+        By the router alone a guest with a floating address would be lost at its own: its answers leave by the floating.
+        """
+        admin = Rest(self.site)
+        admin.login()
+        base = self.site.url("neutron", "/v2.0")
+        plan = addresses.plan(self.site.settings.number)
+        network = admin.find(f"{base}/networks", "networks", "private")
+        if network is None:
+            return
+        wanted = {
+            "name": "host",
+            "network_id": network["id"],
+            "project_id": admin.project_id,
+            "device_owner": "network:kilonova-host",
+            "fixed_ips": [{"ip_address": plan.private_host}],
+            "port_security_enabled": False,
+            "binding:host_id": self.site.host,
+        }
+        port = admin.find(f"{base}/ports", "ports", "host", network_id=network["id"], project_id=admin.project_id)
+        port = port or admin.post(f"{base}/ports", {"port": wanted})["port"]
+        Ovn(self.site, self.supervisor).plug_host(port | {"mtu": network["mtu"]})
+
     def router(self, admin: Rest, base: str, project: str, public: str, subnet: str, plan: addresses.Plan) -> None:
-        """No SNAT: the host has a route to the guests and reaches them by their own addresses."""
+        """No SNAT: the host has a port on the guests' network, and guests are known by their own addresses."""
         router = admin.find(f"{base}/routers", "routers", "router")
         if router is None:
             gateway: dict[str, Any] = {"network_id": public, "enable_snat": False}

@@ -11,12 +11,13 @@ import json
 import struct
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from kilonova.cloud import addresses
+from kilonova.cloud import addresses, probes
 from kilonova.cloud.commands import ok, run
-from kilonova.cloud.daemons import Daemon, socket_answers
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.rest import poll
 from kilonova.cloud.services.service import Service
@@ -94,7 +95,7 @@ class Ovn(Service):
             f"--log-file={self.site.log / f'ovsdb-{name}.log'}",
             "-vconsole:off",
         ]
-        return Daemon(f"ovsdb-{name}", argv, self.environment, socket_answers(self.socket(name)))
+        return Daemon(f"ovsdb-{name}", argv, self.environment, probes.ovsdb(self.socket(name)))
 
     def northd(self) -> Daemon:
         argv = [
@@ -105,7 +106,7 @@ class Ovn(Service):
             f"--log-file={self.site.log / 'ovn-northd.log'}",
             "-vconsole:off",
         ]
-        return Daemon("ovn-northd", argv, self.environment)
+        return Daemon("ovn-northd", argv, self.environment, probes.unixctl(self.sockets / "northd.ctl"))
 
     def switch(self) -> Daemon:
         argv = [
@@ -115,7 +116,7 @@ class Ovn(Service):
             f"--log-file={self.site.log / 'ovs-vswitchd.log'}",
             "-vconsole:off",
         ]
-        ready = socket_answers(self.sockets / "vswitchd.ctl")
+        ready = probes.unixctl(self.sockets / "vswitchd.ctl")
         return Daemon("ovs-vswitchd", argv, self.environment, ready)
 
     def controller(self) -> Daemon:
@@ -125,7 +126,11 @@ class Ovn(Service):
             f"--log-file={self.site.log / 'ovn-controller.log'}",
             "-vconsole:off",
         ]
-        return Daemon("ovn-controller", argv, self.environment, self.chassis_registered)
+        return Daemon("ovn-controller", argv, self.environment, self.chassis_registered, self.controller_answers)
+
+    def controller_answers(self) -> bool:
+        """Its control socket has a name of its own choice."""
+        return probes.unixctl(self.sockets / f"ovn-controller.{self.supervisor.pid('ovn-controller')}.ctl")()
 
     def metadata_proxy(self) -> Daemon:
         argv = [
@@ -137,8 +142,11 @@ class Ovn(Service):
             f"--bridge={self.plan.integration}",
             f"--metadata={self.site.url('metadata')}",
             f"--prefix=kn{self.site.settings.number}",
+            f"--control={self.sockets / 'metadata.ctl'}",
         ]
-        return Daemon("metadata-proxy", argv, {"METADATA_PROXY_SECRET": self.site.settings.password})
+        secret = {"METADATA_PROXY_SECRET": self.site.password("metadata")}
+        ready = probes.says(self.sockets / "metadata.ctl", b"", b"networks")
+        return Daemon("metadata-proxy", argv, secret, ready)
 
     def vsctl(self, *words: object) -> str:
         command = ["ovs-vsctl", "--timeout=30", f"--db=unix:{self.socket('ovs')}"]
@@ -192,18 +200,37 @@ class Ovn(Service):
         self.sbctl("set", "Chassis_Private", self.system_id, word)
 
     def host_side(self) -> None:
-        """Address and route by which this machine reaches guests."""
+        """Address by which this machine reaches routers and floating addresses."""
         bridge, plan = self.plan.external, self.plan
         poll(f"device {bridge}", lambda: ok(["ip", "link", "show", bridge]), 30, 0.1)
         run(["ip", "addr", "replace", f"{plan.host_address}/24", "dev", bridge], self.set_up_log)
         run(["ip", "link", "set", bridge, "up"], self.set_up_log)
-        run(["ip", "route", "replace", plan.private, "via", plan.router_address, "dev", bridge], self.set_up_log)
+        # Packets of guests come by this bridge, answers to them go by the host's own port: no strict check of the way.
+        run(["sysctl", "-q", "-w", f"net.ipv4.conf.{bridge}.rp_filter=2"], self.set_up_log, check=False)
+
+    def plug_host(self, port: Mapping[str, Any]) -> None:
+        """Give this machine that port of Neutron on the guests' network. Repeated at every start."""
+        device, prefix = self.plan.host_device, self.plan.private.split("/")[1]
+        options = ["type=internal", f"external_ids:iface-id={port['id']}", f"mtu_request={port['mtu']}"]
+        add = ["--may-exist", "add-port", self.plan.integration, device]
+        self.vsctl(*add, "--", "set", "Interface", device, *options)
+        poll(f"device {device}", lambda: ok(["ip", "link", "show", device]), 30, 0.1)
+        run(["ip", "link", "set", device, "address", port["mac_address"]], self.set_up_log)
+        address = f"{port['fixed_ips'][0]['ip_address']}/{prefix}"
+        run(["ip", "addr", "replace", address, "dev", device], self.set_up_log)
+        run(["ip", "link", "set", device, "up"], self.set_up_log)
 
     def devices(self) -> list[str]:
-        """What is plugged into the bridges, asked while the database still answers."""
-        if not self.supervisor.pid("ovsdb-ovs"):
+        """What this switch has plugged in, read from its database's file: it need not run, nor have ended well."""
+        file = self.data / "ovs.db"
+        if not file.exists():
             return []
-        return [port for bridge in self.vsctl("list-br").split() for port in self.vsctl("list-ports", bridge).split()]
+        query = ["Open_vSwitch", {"op": "select", "table": "Interface", "where": [], "columns": ["name"]}]
+        said = run(["ovsdb-tool", "query", file, json.dumps(query)], self.set_up_log, check=False)
+        try:
+            return [row["name"] for result in json.loads(said) for row in result["rows"]]
+        except (ValueError, KeyError, TypeError):
+            return []
 
     def clean(self, devices: Sequence[str]) -> None:
         """After the daemons have ended: devices and namespaces that they leave."""

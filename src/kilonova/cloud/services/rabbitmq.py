@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from kilonova.cloud.daemons import Daemon, port_answers
+from kilonova.cloud import probes
+from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import LOOPBACK, write_atomically
 
@@ -28,11 +30,16 @@ class Rabbitmq(Service):
         ]
         write_atomically(self.folder / "rabbitmq.conf", "\n".join(settings) + "\n")
         # The node makes users and hosts itself when it boots: every call of rabbitmqctl starts an Erlang machine.
-        write_atomically(self.folder / "definitions.json", json.dumps(definitions(self.site.settings.password)))
+        write_atomically(self.folder / "definitions.json", json.dumps(definitions(self.passwords())))
         write_atomically(self.folder / "enabled_plugins", "[].\n")
         # "localhost" is found without asking DNS.
         write_atomically(self.folder / "inetrc", '{host,{127,0,0,1},["localhost"]}.\n{lookup,[file,native]}.\n')
-        self.data.mkdir(parents=True, exist_ok=True)
+        # Erlang makes its cookie of the time; who knows it is the node's master.
+        write_atomically(self.data / ".erlang.cookie", self.site.password("erlang"), mode=0o400)
+
+    def passwords(self) -> dict[str, str]:
+        """By virtual host."""
+        return {vhost: self.site.password(f"bus {vhost}") for vhost in VHOSTS}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,25 +68,30 @@ class Rabbitmq(Service):
         mapper = ["epmd", "-address", LOOPBACK, "-port", ports["epmd"]]
         server = ["/usr/lib/rabbitmq/bin/rabbitmq-server"]
         return [
-            Daemon("epmd", mapper, self.environment, port_answers(ports["epmd"])),
-            Daemon(self.name, server, self.environment, port_answers(ports["rabbitmq"]), stop_within=60),
+            Daemon("epmd", mapper, self.environment, probes.epmd(ports["epmd"])),
+            Daemon(self.name, server, self.environment, probes.amqp(ports["rabbitmq"]), stop_within=60),
         ]
 
 
-def definitions(password: str) -> dict[str, Any]:
-    """Users, virtual hosts and permissions as RabbitMQ imports them; the hash is a salt of 4 bytes, then SHA-256."""
-    salt = b"kn01"
-    digest = base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+def definitions(passwords: Mapping[str, str]) -> dict[str, Any]:
+    """Virtual hosts as RabbitMQ imports them, each with a user of its name who may enter no other."""
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
     return {
         "users": [
             {
-                "name": "cloud",
-                "password_hash": digest,
+                "name": vhost,
+                "password_hash": hashed(password),
                 "tags": [],
                 "hashing_algorithm": "rabbit_password_hashing_sha256",
             }
+            for vhost, password in passwords.items()
         ],
-        "vhosts": [{"name": vhost} for vhost in VHOSTS],
-        "permissions": [{"user": "cloud", "vhost": vhost, **everything} for vhost in VHOSTS],
+        "vhosts": [{"name": vhost} for vhost in passwords],
+        "permissions": [{"user": vhost, "vhost": vhost, **everything} for vhost in passwords],
     }
+
+
+def hashed(password: str) -> str:
+    """A salt of 4 bytes, then SHA-256. The passwords are random: a salt has nothing to add."""
+    salt = b"kn01"
+    return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
