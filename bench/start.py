@@ -15,14 +15,12 @@ from collections.abc import Callable, Mapping
 
 from kilonova import conf
 from kilonova.cloud.daemons import Daemon
-from kilonova.cloud.probes import http_answers
 from kilonova.cloud.library import Running
+from kilonova.cloud.probes import http_answers
 from kilonova.contract import context
 from kilonova.wire.rpc.bus import Bus
 from kilonova.wire.rpc.clients import BaseClient
 
-CONTROLLER = "controller"
-"""`host` of conductors and schedulers in the cloud's configuration."""
 PATIENCE = 120.0
 """Seconds."""
 
@@ -55,16 +53,13 @@ def _restart(running: Running, daemon: Daemon, answer: Answer) -> float:
 def _probes(running: Running, bus: Bus) -> Mapping[str, Answer]:
     """What returns as soon as the daemon of that name answers."""
     service, site = running.service, running.site
-    cells = {cell: bus.at(site.transport(f"nova_{cell}")) for cell in service.cells}
     probes: dict[str, Answer] = {
         "nova-api": _http(site.url("compute", "/")),
         "nova-metadata": _http(site.url("metadata", "/")),
-        "nova-conductor": _ping(bus, "conductor", CONTROLLER),
-        "nova-scheduler": _ping(bus, "scheduler", CONTROLLER),
     }
-    probes |= {f"nova-conductor-{cell}": _ping(at, "conductor", CONTROLLER) for cell, at in cells.items()}
     return probes | {
-        f"nova-compute-{host}": _ping(cells[cell], "compute", host) for host, cell in service.hosts().items()
+        name: _ping(bus.at(site.transport(vhost)), topic, server)
+        for name, (vhost, topic, server) in service.on_the_bus().items()
     }
 
 
