@@ -10,6 +10,7 @@ import time
 import amqp
 import pymysql
 import pytest
+from tests.needs import inapplicable
 from tests.real.clouds import Started
 
 from kilonova.cloud.rest import Rest, poll
@@ -101,7 +102,7 @@ def test_an_account_of_mariadb_reaches_no_file_and_no_other_database(full: Start
 
 def test_mariadb_runs_as_its_own_user(full: Started) -> None:
     if os.getuid() != 0:
-        pytest.skip("a cloud that is not root's is its owner's throughout")
+        inapplicable("a cloud that is not root's is its owner's throughout")
     pid = full.cloud.supervisor.pid("mariadb")
     assert os.stat(f"/proc/{pid}").st_uid not in (0, None)
 

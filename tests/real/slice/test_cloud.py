@@ -104,7 +104,7 @@ def test_a_passer_by_finds_nothing(started: Started) -> None:
 
 def test_a_server_answers_at_its_fixed_and_at_its_floating_address(started: Started) -> None:
     if not started.real:
-        pytest.skip("fake guests have no ssh")
+        lacking("guests", "fake guests have no ssh")
     first = FirstServer(started.site)
     fixed = first.address()
     assert fixed is not None
@@ -121,7 +121,7 @@ def test_a_server_answers_at_its_fixed_and_at_its_floating_address(started: Star
 
 def test_a_guest_posts_its_password(started: Started) -> None:
     if not started.real:
-        pytest.skip("fake guests post nothing")
+        lacking("guests", "fake guests post nothing")
     first = FirstServer(started.site)
     address = first.address()
     assert address is not None
@@ -249,7 +249,7 @@ def test_zz_down_stops_all_and_up_brings_it_back(started: Started) -> None:
 def test_zzz_nothing_is_left_of_a_cloud_that_ended_badly(started: Started) -> None:
     """Whatever of it was killed: the last of all, since the cloud is removed."""
     if "KILONOVA_TEST_CLOUD" in os.environ:
-        pytest.skip("the cloud was here before, and is left")
+        inapplicable("the cloud was here before, and is left")
     plan = addresses.plan(started.site.settings.number)
     number = plan.host_device.split("-")[0]
     devices = Ovn(started.site, started.cloud.supervisor).devices()
