@@ -108,6 +108,7 @@ class Filling:
     def all(self) -> dict[str, str]:
         self._things()
         self._servers()
+        self._references()
         self._without_a_cell()
         return self.names
 
@@ -179,6 +180,14 @@ class Filling:
             plane.act(self.names[f"locked {host}"], "lock", {"locked_reason": "ours"})
             plane.delete(self.names[f"gone {host}"])
             plane.until_gone(self.names[f"gone {host}"])
+
+    def _references(self) -> None:
+        """Ids of what the cloud has besides."""
+        plane, names = self.plane, self.names
+        names |= {"image": plane.image, "network": plane.network}
+        names["node"] = self._admin("GET", "/os-hypervisors?hypervisor_hostname_pattern=h1", None, 200)["hypervisors"][0]["id"]
+        names["service"] = self._admin("GET", "/os-services?host=h1", None, 200)["services"][0]["id"]
+        names["action"] = plane.actions(names["whole h1"])[0]["request_id"]
 
     def _volume(self) -> dict[str, Any]:
         volume = self.plane.cloud.cinder.volume(project=PROJECT, bootable="true")

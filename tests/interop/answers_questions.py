@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.interop.answers_cloud import ADMINS, OTHERS, Answer, Pair
@@ -446,8 +446,16 @@ class Compared:
     not_built: set[str] = dataclasses.field(default_factory=set)
 
 
-def compare(pair: Pair, asked: Iterable[Question], allowed: Sequence[Allowed] = ()) -> Compared:
-    """Ask both sides one after the other, in the order of the questions."""
+def compare(
+    pair: Pair,
+    asked: Iterable[Question],
+    allowed: Sequence[Allowed] = (),
+    invalid: Callable[[Question, Answer], str | None] = lambda question, answer: None,
+) -> Compared:
+    """Ask both sides one after the other, in the order of the questions.
+
+    `invalid` says what is wrong with an answer of ours, whatever the peer says.
+    """
     found = Compared()
     for question in asked:
         sent = (question.method, question.prefix + question.path, question.headers(), question.body)
@@ -456,6 +464,8 @@ def compare(pair: Pair, asked: Iterable[Question], allowed: Sequence[Allowed] = 
             found.not_built.add(f"{question.method} {question.path}")
             continue
         found.asked += 1
+        if wrong := invalid(question, ours):
+            found.differences.append(Difference(question, "schema", None, wrong))
         if _no_such_request(theirs, ours) or _only_the_peer_fails(theirs, ours):
             continue
         for field, old, new in unequal("", comparable(theirs), comparable(ours)):

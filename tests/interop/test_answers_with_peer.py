@@ -7,6 +7,7 @@ newest version, are the affair of test_takeover.py. Needs PEER_PYTHON (a Python 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop import answers_questions as questions
+from tests.interop import answers_routes
 from tests.interop.answers_cloud import ADMINS, Filled, Setting, fill, pair
 from tests.interop.answers_questions import Question, compare
 from tests.interop.documents import Allowed
@@ -54,6 +56,11 @@ ALLOWED = (
 )
 
 
+OF_ROUTES = (
+    Allowed("POST /v2.1/servers ", r"(body\.server\.(id|links|adminPass)|body\.reservation_id|headers\.location).*", "chosen by each side"),
+)
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory, templates: Path) -> Filled:
     return fill(tmp_path_factory.mktemp("answers") / "filled", templates)
@@ -89,3 +96,20 @@ def test_the_same_answers(filled: Filled, setting: Setting, asked: Ask, least: i
     listed = "\n".join(str(one) for one in found.differences[:60])
     assert not found.differences, f"{len(found.differences)} differences among {found.asked} answers:\n{listed}"
     assert found.asked >= least
+
+
+def test_every_route_stands_in_the_table() -> None:
+    assert answers_routes.missing() == set()
+
+
+def test_every_route_by_member_and_administrator_at_each_microversion(filled: Filled, tmp_path: Path) -> None:
+    folder = tmp_path / "pair"
+    databases = answers_routes.Databases((folder / "theirs", folder / "ours"))
+    with pair(str(PEER), filled, Setting(), folder) as both:
+        asked = itertools.chain(answers_routes.every_route(filled.names, databases), answers_routes.gone())
+        found = compare(both, asked, (*ALLOWED, *OF_ROUTES), answers_routes.Valid())
+    print(f"{found.asked} answers compared")
+    listed = "\n".join(str(one) for one in found.differences[:200])
+    assert not found.differences, f"{len(found.differences)} differences among {found.asked} answers:\n{listed}"
+    assert not found.not_built
+    assert found.asked > 2500
