@@ -124,7 +124,8 @@ class Filling:
         plane.make_flavor("huge", root_gb=10_000_000)
         plane.make_flavor("private", is_public=False, rxtx_factor=2.0, description="of one project")
         self._admin("POST", "/flavors/private/action", {"addTenantAccess": {"tenant": PROJECT}}, 200)
-        for name, user, project in (("key", "joe", PROJECT), ("other", "joe", PROJECT), ("anns", "ann", OTHERS)):
+        keys = (("key", "joe", PROJECT), ("key", "admin", ADMINS), ("other", "joe", PROJECT), ("anns", "ann", OTHERS))
+        for name, user, project in keys:
             body = {"keypair": {"name": name}}
             plane.request("POST", "/os-keypairs", body, version="2.53", user=user, project=project, status=201)
         for name, policy, rules in (("apart", "anti-affinity", {"max_server_per_host": 2}), ("near", "affinity", None)):
@@ -185,7 +186,8 @@ class Filling:
         """Ids of what the cloud has besides."""
         plane, names = self.plane, self.names
         names |= {"image": plane.image, "network": plane.network}
-        names["node"] = self._admin("GET", "/os-hypervisors?hypervisor_hostname_pattern=h1", None, 200)["hypervisors"][0]["id"]
+        nodes = self._admin("GET", "/os-hypervisors?hypervisor_hostname_pattern=h1", None, 200)
+        names["node"] = nodes["hypervisors"][0]["id"]
         names["service"] = self._admin("GET", "/os-services?host=h1", None, 200)["services"][0]["id"]
         names["action"] = plane.actions(names["whole h1"])[0]["request_id"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import itertools
 import json
 import re
@@ -445,6 +446,19 @@ class Compared:
     asked: int = 0
     not_built: set[str] = dataclasses.field(default_factory=set)
 
+    def told(self, most: int = 60) -> str:
+        """The differences, of the same kind at several versions one; an id is like another."""
+        kinds: dict[tuple[str, str], list[Difference]] = {}
+        for one in self.differences:
+            question = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b\d+\b", "N", str(one.question))
+            kinds.setdefault((question, re.sub(r"\[\d+\]", "[]", one.field)), []).append(one)
+        lines = [
+            f"{found[0]}\n    at {', '.join(str(one.question.version) for one in found)}"
+            for found in list(kinds.values())[:most]
+        ]
+        head = f"{len(self.differences)} differences in {len(kinds)} kinds among {self.asked} answers:"
+        return "\n".join([head, *lines])
+
 
 def compare(
     pair: Pair,
@@ -456,7 +470,7 @@ def compare(
 
     `invalid` says what is wrong with an answer of ours, whatever the peer says.
     """
-    found = Compared()
+    found, began = Compared(), datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
     for question in asked:
         sent = (question.method, question.prefix + question.path, question.headers(), question.body)
         theirs, ours = pair.theirs.ask(*sent), pair.ours.ask(*sent)
@@ -468,7 +482,7 @@ def compare(
             found.differences.append(Difference(question, "schema", None, wrong))
         if _no_such_request(theirs, ours) or _only_the_peer_fails(theirs, ours):
             continue
-        for field, old, new in unequal("", comparable(theirs), comparable(ours)):
+        for field, old, new in unequal("", comparable(theirs, began), comparable(ours, began)):
             if not any(one.covers(str(question), field) for one in allowed):
                 found.differences.append(Difference(question, field, old, new))
     return found
@@ -484,8 +498,10 @@ def _only_the_peer_fails(theirs: Answer, ours: Answer) -> bool:
     return theirs.status == 500 and ours.status < 400
 
 
-def comparable(answer: Answer) -> dict[str, Any]:
+def comparable(answer: Answer, began: datetime.datetime) -> dict[str, Any]:
     """Status, headers and document; of a refusal its kind, since its words are each side's own.
+
+    A time after `began` is the time of the request, which each side got a little later or earlier.
 
     What has no content has no type of content that anybody asks for.
     """
@@ -493,7 +509,20 @@ def comparable(answer: Answer) -> dict[str, Any]:
     headers |= {name: bool(answer.headers.get(name)) for name in PRESENT}
     if answer.body is None:
         headers["content-type"] = None
-    return {"status": answer.status, "headers": headers, "body": _document(answer.body)}
+    return {"status": answer.status, "headers": headers, "body": _times(_document(answer.body), began)}
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?")
+
+
+def _times(value: Any, began: datetime.datetime) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _times(each, began) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_times(each, began) for each in value]
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return "now" if datetime.datetime.fromisoformat(value.removesuffix("Z")) >= began else value
+    return value
 
 
 def _document(body: Any) -> Any:

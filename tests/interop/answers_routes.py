@@ -106,7 +106,7 @@ def _filled(path: str, names: Names) -> str:
 def _servers_query() -> tuple[str, ...]:
     return (
         "",
-        "?limit=2&sort_key=display_name",
+        "?limit=2&sort_key=display_name&sort_key=uuid&sort_dir=asc&sort_dir=desc",
         "?status=ACTIVE",
         "?deleted=true",
         "?changes-since=2020-01-01",
@@ -206,6 +206,8 @@ TABLE: Mapping[str, Asked] = {
     "DELETE /servers/{server_id}/tags": reads("/servers/{plain h1}/tags"),
     "GET /servers/{server_id}/os-instance-actions": reads(f"{SERVER}/os-instance-actions"),
     "GET /servers/{server_id}/os-instance-actions/{id}": reads(f"{SERVER}/os-instance-actions/{{action}}"),
+    "GET /extensions": reads("/extensions"),
+    "GET /extensions/{id}": reads("/extensions/os-keypairs", "/extensions/none"),
     "GET /flavors": reads("/flavors", "/flavors?limit=1", "/flavors?is_public=None"),
     "GET /flavors/detail": reads("/flavors/detail", "/flavors/detail?sort_key=name"),
     "GET /flavors/{id}": reads("/flavors/specs", "/flavors/private", "/flavors/none"),

@@ -88,7 +88,9 @@ def test_an_aggregate_gives_its_hosts_a_zone(world: Any, host: str) -> None:
     assert admin(world, "POST", f"{path}/action", {"add_host": {"host": host}}).status_code == 409
     assert admin(world, "POST", f"{path}/action", {"add_host": {"host": "h9"}}).status_code == 404
     assert admin(world, "DELETE", path).status_code == 400
+    assert admin(world, "PUT", path, {"aggregate": {"name": "a"}}).json["aggregate"]["updated_at"] is None
     changed = admin(world, "POST", f"{path}/action", {"set_metadata": {"metadata": {"ssd": "true"}}})
+    assert changed.json["aggregate"]["updated_at"] is not None
     assert changed.json["aggregate"]["metadata"] == {"availability_zone": "z", "ssd": "true"}
     renamed = admin(world, "PUT", path, {"aggregate": {"name": "b", "availability_zone": "y"}})
     assert (renamed.json["aggregate"]["name"], renamed.json["aggregate"]["availability_zone"]) == ("b", "y")

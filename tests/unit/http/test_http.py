@@ -191,6 +191,14 @@ def test_links_repeat_the_form_of_the_url(client: Any) -> None:
     assert answer.json["next"]["href"] == "http://falconframework.org/v2.1/abc/old?limit=2&marker=7"
 
 
+def test_the_next_page_is_of_the_same_list(client: Any) -> None:
+    """Every value of a parameter, in its order; the marker last where there was none."""
+    query = "sort_key=b&sort_key=a&sort_dir=asc&limit=2"
+    answer = client.simulate_get(f"/v2.1/old?{query}", headers={"OpenStack-API-Version": "compute 2.36"})
+    wanted = "limit=2&sort_dir=asc&sort_key=b&sort_key=a&marker=7"
+    assert answer.json["next"]["href"].partition("?")[2] == wanted
+
+
 def test_links_follow_the_configured_prefix() -> None:
     app = make(link_prefix="https://cloud.example/compute/")
     answer = falcon.testing.TestClient(app, headers={"X-Auth-Token": "joe:abc"}).simulate_post(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kilonova.api import errors, numbers
 from kilonova.api.services import Services
+from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import GenerationConflict
 from kilonova.contract import exceptions
@@ -64,7 +65,8 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
         _check_zone(call, row, _zone_name(given), row["hosts"], no_servers=True)
 
     def write(tx: Tx) -> None:
-        if "name" in given:
+        # A name that stays as it was is no change.
+        if given.get("name", row["name"]).strip() != row["name"]:
             aggregates.aggregate_update(tx, row["id"], {"name": given["name"].strip()})
         if _ZONE in given:
             aggregates.aggregate_metadata_update(tx, row["id"], {_ZONE: _zone_name(given)})
@@ -97,7 +99,8 @@ def set_metadata(call: Call[Services], id: str) -> dict[str, Any]:
         aggregates.aggregate_metadata_update(tx, row["id"], metadata)
 
     call.services.cells.api.run(write)
-    return _changed(call, row["id"])
+    # As Nova, which shows the time of this change and does not keep it.
+    return {"aggregate": _changed(call, row["id"])["aggregate"] | {"updated_at": _time(clock.naive_now())}}
 
 
 # ---------------------------------------------------------------- hosts

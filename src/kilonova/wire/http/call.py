@@ -65,9 +65,12 @@ class Call(Generic[Services]):
         ]
 
     def next_link(self, marker: str) -> dict[str, str]:
-        """The link to the page after ``marker``: the same parameters with that marker."""
-        pairs = [(name, values[-1]) for name, values in self.query.items() if name != "marker"]
-        return {"rel": "next", "href": f"{self.url(self.path)}?{urlencode(sorted([*pairs, ('marker', marker)]))}"}
+        """The link to the page after ``marker``: the same parameters by name, each value of each, with that marker."""
+        pairs = [(name, value) for name, values in sorted(self.query.items()) if name != "marker" for value in values]
+        # Where there is none yet it comes last, as in Nova's links.
+        links = [*pairs, ("marker", marker)]
+        wanted = sorted(links, key=lambda pair: pair[0]) if "marker" in self.query else links
+        return {"rel": "next", "href": f"{self.url(self.path)}?{urlencode(wanted)}"}
 
 
 @dataclass(slots=True)
