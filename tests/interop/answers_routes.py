@@ -176,7 +176,7 @@ TABLE: Mapping[str, Asked] = {
         lambda databases, names: databases.server(names["plain h1"]),
     ),
     "POST /servers/{id}/action #forceDelete": acts("plain h1", {"forceDelete": None}),
-    "POST /servers/{id}/action #restore": acts("plain h1", {"restore": None}, vm_state="soft-delete"),
+    "POST /servers/{id}/action #restore": acts("plain h1", {"restore": None}),
     "POST /servers/{id}/action #lock": acts("plain h1", {"lock": None}, {"lock": {"locked_reason": "r"}}),
     "POST /servers/{id}/action #unlock": acts("plain h1", {"unlock": None}),
     "POST /servers/{id}/action #os-getConsoleOutput": acts(
