@@ -24,7 +24,7 @@ from tests.interop.mixed_cloud import PATIENCE, PLACEMENT, Cloud
 from kilonova.cloud.commands import TOOLS
 from kilonova.cloud.daemons import Daemon, Supervisor
 from kilonova.cloud.rest import patient, poll
-from kilonova.cloud.services.kilonova import PRIVILEGED
+from kilonova.cloud.services.kilonova_conf import PRIVILEGED
 from kilonova.cloud.services.libvirt import Libvirt
 from kilonova.cloud.services.ovn import Ovn
 from kilonova.cloud.site import Site

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.cloud.errors import CloudError
-from kilonova.cloud.site import cache_root, open_private
+from kilonova.cloud.site import LOOPBACK, cache_root, open_private
 
 LEAKS = frozenset({"PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"})
 PRIVATE = 0o077
@@ -31,6 +31,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         if not name.startswith(("OS_", "PYTEST_")) and name not in LEAKS
     }
     kept.setdefault("PYTHONPYCACHEPREFIX", str(cache_root() / "bytecode"))
+    for name in ("no_proxy", "NO_PROXY"):
+        # A proxy is for the world outside: services speak with each other directly.
+        kept[name] = ",".join(filter(None, (kept.get(name), LOOPBACK, "localhost")))
     kept["PATH"] = f"{kept.get('PATH', '')}:{TOOLS}"
     return kept | dict(extra or {})
 

@@ -6,7 +6,7 @@ metadata API with the headers that say who asks (`X-Instance-ID` and its signatu
 
 The secret shared with that API comes in the environment, METADATA_PROXY_SECRET.
 
-It follows OVN's southbound database by OVSDB's `monitor` (RFC 7047, 4.1.5) and needs neither Neutron nor a database.
+It follows OVN's southbound database (`southbound.py`) and needs neither Neutron nor a database.
 One process serves all networks: a socket stays in the namespace in which it was opened.
 """
 
@@ -18,8 +18,8 @@ import ctypes
 import dataclasses
 import hashlib
 import hmac
+import http.client
 import http.server
-import json
 import logging
 import os
 import socket
@@ -27,17 +27,16 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from kilonova.cloud import loopback
 from kilonova.cloud.commands import PUBLIC, ok, run
+from kilonova.cloud.southbound import Port, Ports, follow
 
 LOG = logging.getLogger("metadata-proxy")
 ADDRESS = "169.254.169.254"
 CLONE_NEWNET = 0x40000000
-DEVICE_PREFIX = "ovnmeta-"
-COLUMNS = ["logical_port", "type", "mac", "external_ids", "datapath"]
 DROPPED = {
     "host",
     "connection",
@@ -51,120 +50,12 @@ DROPPED = {
 }
 """Request headers that a guest must not choose, or that belong to one connection."""
 
+MOST_AT_ONCE = 32
+SILENCE = 15
+"""Seconds that a guest may say nothing."""
+
 MOST_POSTED = 64 * 1024
 """Bytes of a body: all that a guest has to post is a password."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Port:
-    """A row of `Port_Binding`."""
-
-    name: str
-    kind: str
-    mac: str
-    ips: tuple[str, ...]
-    cidrs: tuple[str, ...]
-    device: str
-    project: str
-    mtu: str
-    datapath: str
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Port:
-        outside = dict(row["external_ids"][1])
-        words = as_list(row["mac"])
-        mac, *ips = words[0].split() if words else [""]
-        return cls(
-            name=row["logical_port"],
-            kind=row["type"],
-            mac=mac,
-            ips=tuple(ips),
-            cidrs=tuple(outside.get("neutron:cidrs", "").split()),
-            device=outside.get("neutron:device_id", ""),
-            project=outside.get("neutron:project_id", ""),
-            mtu=outside.get("neutron:mtu", ""),
-            datapath=row["datapath"][1],
-        )
-
-    @property
-    def serves_metadata(self) -> bool:
-        return self.kind == "localport" and self.device.startswith(DEVICE_PREFIX) and bool(self.mac and self.cidrs)
-
-
-def as_list(value: Any) -> list[Any]:
-    """An OVSDB column: a set of any size but one comes as `["set", [...]]`."""
-    if isinstance(value, list) and value and value[0] == "set":
-        return list(value[1])
-    return [value]
-
-
-class Ports:
-    """The ports as last heard of."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Port] = {}
-
-    def update(self, changes: dict[str, Any]) -> None:
-        for key, change in changes.get("Port_Binding", {}).items():
-            if "new" in change:
-                self.rows[key] = Port.of(change["new"])
-            else:
-                self.rows.pop(key, None)
-
-    def with_metadata(self) -> dict[str, Port]:
-        return {port.datapath: port for port in self.rows.values() if port.serves_metadata}
-
-    def owner(self, datapath: str, ip: str) -> Port | None:
-        """The guest's port that has this address on this network."""
-        for port in list(self.rows.values()):
-            if (
-                port.datapath == datapath
-                and port.kind == ""
-                and (ip in port.ips or any(c.split("/")[0] == ip for c in port.cidrs))
-            ):
-                return port
-        return None
-
-
-def messages(stream: socket.socket) -> Iterator[dict[str, Any]]:
-    """JSON values one after another."""
-    decoder, text = json.JSONDecoder(), ""
-    while True:
-        data = stream.recv(65536)
-        if not data:
-            raise ConnectionError("the southbound database closed the connection")
-        text += data.decode()
-        while text := text.lstrip():
-            try:
-                value, end = decoder.raw_decode(text)
-            except ValueError:
-                break
-            text = text[end:]
-            yield value
-
-
-def follow(southbound: Path, ports: Ports, changed: Callable[[], None]) -> None:
-    """Keep `ports` up to date until the connection ends."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-        stream.connect(str(southbound))
-        request = {"Port_Binding": [{"columns": COLUMNS}]}
-        send(stream, {"method": "monitor", "params": ["OVN_Southbound", None, request], "id": 0})
-        for message in messages(stream):
-            if message.get("method") == "echo":
-                send(stream, {"result": message["params"], "error": None, "id": message["id"]})
-            elif message.get("method") == "update":
-                ports.update(message["params"][1])
-                changed()
-            elif message.get("id") == 0:
-                if message.get("error"):
-                    raise ConnectionError(f"monitor was refused: {message['error']}")
-                ports.rows.clear()
-                ports.update(message["result"])
-                changed()
-
-
-def send(stream: socket.socket, message: dict[str, Any]) -> None:
-    stream.sendall(json.dumps(message).encode())
 
 
 class Plugs:
@@ -254,71 +145,98 @@ class Upstream:
             self.url + path, body, headers=kept | said, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            with loopback.opened(request, 60) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             return error.code, dict(error.headers), error.read()
-        except OSError as error:
+        except http.client.InvalidURL:
+            return 400, {}, b"this is no path\n"
+        except (OSError, http.client.HTTPException) as error:
             LOG.warning("the metadata API does not answer: %s", error)
             return 503, {}, b"the metadata service does not answer\n"
 
 
-def handler(ports: Ports, datapath: str, upstream: Upstream) -> type[http.server.BaseHTTPRequestHandler]:
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Passes on what guests of one network ask."""
+
+    ports: Ports
+    datapath: str
+    upstream: Upstream
+    timeout = SILENCE
+
+    def do_GET(self) -> None:
+        self.pass_on(None)
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def do_POST(self) -> None:
+        """A guest posts its encrypted password."""
+        length = self.headers.get("Content-Length", "")
+        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+            self.close_connection = True
+            self.answer(411, {}, b"a body needs its length\n")
+            return
+        if len(length) > 9 or int(length) > MOST_POSTED:
+            self.close_connection = True
+            self.answer(413, {}, b"the body is too long\n")
+            return
+        self.pass_on(self.rfile.read(int(length)))
+
+    def pass_on(self, body: bytes | None) -> None:
+        if not self.path.startswith("/"):
+            # What follows the API's address must not make another address of it.
+            self.answer(400, {}, b"this is no path\n")
+            return
+        client = self.client_address[0]
+        port = self.ports.owner(self.datapath, client)
+        if port is None:
+            self.answer(404, {}, b"no server has this address\n")
+            return
+        # The API knows no HEAD; what it says to GET is told without its body.
+        method = "GET" if self.command == "HEAD" else self.command
+        self.answer(*self.upstream.ask(method, self.path, dict(self.headers), body, port, client))
+
+    def answer(self, code: int, headers: dict[str, str], body: bytes) -> None:
+        LOG.info("%s %r %d", self.client_address[0], self.path, code)
+        self.send_response(code)
+        self.send_header("Content-Type", headers.get("Content-Type", "text/plain"))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def handler(ports: Ports, datapath: str, upstream: Upstream) -> type[Handler]:
     """Request handler of one network."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        timeout = 60
-
-        def do_GET(self) -> None:
-            self.pass_on(None)
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def do_POST(self) -> None:
-            """A guest posts its encrypted password."""
-            length = self.headers.get("Content-Length", "")
-            if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
-                self.close_connection = True
-                self.answer(411, {}, b"a body needs its length\n")
-                return
-            if len(length) > 9 or int(length) > MOST_POSTED:
-                self.close_connection = True
-                self.answer(413, {}, b"the body is too long\n")
-                return
-            self.pass_on(self.rfile.read(int(length)))
-
-        def pass_on(self, body: bytes | None) -> None:
-            client = self.client_address[0]
-            port = ports.owner(datapath, client)
-            if port is None:
-                self.answer(404, {}, b"no server has this address\n")
-                return
-            # The API knows no HEAD; what it says to GET is told without its body.
-            method = "GET" if self.command == "HEAD" else self.command
-            self.answer(*upstream.ask(method, self.path, dict(self.headers), body, port, client))
-
-        def answer(self, code: int, headers: dict[str, str], body: bytes) -> None:
-            LOG.info("%s %s %d", self.client_address[0], self.path, code)
-            self.send_response(code)
-            self.send_header("Content-Type", headers.get("Content-Type", "text/plain"))
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    return Handler
+    return type("OneNetwork", (Handler,), {"ports": ports, "datapath": datapath, "upstream": upstream})
 
 
 class Server(http.server.ThreadingHTTPServer):
+    """Serves MOST_AT_ONCE requests of a network at once; who comes when all are taken is sent away."""
+
     daemon_threads = True
 
     def __init__(self, listening: socket.socket, handling: type[http.server.BaseHTTPRequestHandler]) -> None:
         super().__init__((ADDRESS, 80), handling, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
+        self.free = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self.free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            LOG.warning("%s is sent away: %d requests are being served", client_address[0], MOST_AT_ONCE)
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
 
 
 class Proxy:

@@ -10,10 +10,10 @@ import contextlib
 import socket
 import struct
 import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from kilonova.cloud import loopback
 from kilonova.cloud.site import LOOPBACK
 
 Probe = Callable[[], bool]
@@ -90,7 +90,7 @@ def http_answers(url: str, timeout: float = 15) -> Probe:
 
     def probe() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=timeout) as answer:  # noqa: S310  our own http URL
+            with loopback.opened(url, timeout) as answer:
                 return bool(answer.status < 500)
         except urllib.error.HTTPError as error:
             return error.code < 500

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kilonova.cloud import loopback
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.site import Site
 
@@ -53,7 +54,7 @@ class Rest:
     ) -> tuple[int, Mapping[str, str], bytes]:
         request = urllib.request.Request(url, data, dict(headers), method=method)  # noqa: S310  our own http URLs
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+            with loopback.opened(request, timeout) as answer:
                 return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             raise RestError(method, url, error.code, error.read().decode(errors="replace")) from error

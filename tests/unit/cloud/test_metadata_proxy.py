@@ -1,3 +1,4 @@
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 
 from kilonova.cloud import metadata_proxy
+from kilonova.cloud.commands import environment
 from kilonova.cloud.daemons import wait_until
-from kilonova.cloud.metadata_proxy import Port, Ports, Proxy, Upstream
+from kilonova.cloud.metadata_proxy import Proxy, Upstream
 from kilonova.cloud.probes import says
+from kilonova.cloud.southbound import Port, Ports, follow
 
 NETWORK = ["uuid", "11111111-0000-0000-0000-000000000000"]
 OTHER = ["uuid", "22222222-0000-0000-0000-000000000000"]
@@ -86,7 +89,7 @@ def test_database_messages_are_followed_across_packets(ports: Ports, tmp_path: P
         thread.start()
         changes: list[int] = []
         with pytest.raises(ConnectionError):
-            metadata_proxy.follow(path, ports, lambda: changes.append(len(ports.rows)))
+            follow(path, ports, lambda: changes.append(len(ports.rows)))
         thread.join(10)
     assert heard[0]["method"] == "monitor"
     assert heard[1] == {"id": "e", "result": ["x"], "error": None}
@@ -184,6 +187,61 @@ def test_a_body_without_bounds_is_refused(
     guest.endheaders()
     assert guest.getresponse().status == status
     assert api[1] == []
+
+
+@pytest.mark.parametrize("path", ["@127.0.0.1:{port}/", "0/", ".example/", "http://127.0.0.1:{port}/"])
+def test_a_path_cannot_lead_to_another_service(
+    guest: http.client.HTTPConnection, api: tuple[str, list[Any]], path: str
+) -> None:
+    """The proxy runs on the host and could reach what only the host may."""
+    with socket.create_server(("127.0.0.1", 0)) as inner:
+        inner.settimeout(0.5)
+        port = inner.getsockname()[1]
+        with socket.create_connection((guest.host, guest.port), 10) as raw:
+            raw.sendall(f"GET {path.format(port=port)} HTTP/1.0\r\n\r\n".encode())
+            assert raw.makefile("rb").readline().split()[1] == b"400"
+        with pytest.raises(TimeoutError):
+            inner.accept()
+    assert api[1] == []
+
+
+def test_a_path_with_control_characters_is_refused(
+    guest: http.client.HTTPConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    with socket.create_connection((guest.host, guest.port), 10) as raw:
+        raw.sendall(b"GET /\x1b[31mred HTTP/1.0\r\n\r\n")
+        assert raw.makefile("rb").readline().split()[1] == b"400"
+    assert "\x1b" not in caplog.text
+
+
+def test_silent_guests_hold_no_more_threads_than_their_network_has(
+    guest: http.client.HTTPConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = (guest.host, guest.port)
+    silent = [socket.create_connection(place, 10) for _ in range(metadata_proxy.MOST_AT_ONCE)]
+    with socket.create_connection(place, 10) as more:
+        assert more.recv(1) == b""
+    for each in silent:
+        each.close()
+
+    def served() -> bool:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            guest.close()
+            guest.request("GET", "/openstack")
+            return guest.getresponse().status == 200
+        return False
+
+    assert wait_until(served, 10)
+
+
+def test_no_proxy_of_the_machine_is_asked(
+    guest: http.client.HTTPConnection, api: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    guest.request("GET", "/openstack")
+    assert guest.getresponse().status == 200
+    assert environment()["no_proxy"].split(",")[-2:] == ["127.0.0.1", "localhost"]
 
 
 def test_the_proxy_says_that_it_works(ports: Ports, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from kilonova.cloud import credentials, packages, steps
 from kilonova.cloud.daemons import Daemon
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.services import cinder, glance, keystone, kilonova, mariadb, memcached, neutron, placement
-from kilonova.cloud.services.kilonova import PRIVILEGED, Compute
+from kilonova.cloud.services.kilonova import Compute
+from kilonova.cloud.services.kilonova_conf import PRIVILEGED
 from kilonova.cloud.services.rabbitmq import VHOSTS, definitions
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import Site
