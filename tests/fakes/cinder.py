@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import uuid
 from typing import Any
 
@@ -51,7 +52,9 @@ class FakeCinder(FakeService):
 
     @route("GET", "/volumes/detail")
     def list_volumes(self, request: Request) -> Any:
-        return {"volumes": [self._shown(each) for each in self.volumes.values() if self._visible(request, each)]}
+        wanted = ast.literal_eval(dict(query(request)).get("metadata", "{}"))
+        found = [each for each in self.volumes.values() if wanted.items() <= each["metadata"].items()]
+        return {"volumes": [self._shown(each) for each in found if self._visible(request, each)]}
 
     @route("POST", "/volumes")
     def create_volume(self, request: Request) -> Reply:

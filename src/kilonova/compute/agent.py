@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from oslo_config import cfg
 
 from kilonova.base.periodic import Periodic
-from kilonova.compute import recovery, removal
+from kilonova.compute import recovery, releases, removal
+from kilonova.compute.background import Background
 from kilonova.compute.events import ExternalEvents
 from kilonova.compute.inbox import Inbox
-from kilonova.compute.journal.book import Book
+from kilonova.compute.journal.book import Book, Release
 from kilonova.compute.lanes import Lanes
 from kilonova.compute.network import NetworkCache
 from kilonova.compute.store import Store
@@ -82,6 +83,7 @@ class Agent:
     scheduler: SchedulerClient
     documents: Documents | None = None
     timers: Periodic = dataclasses.field(default_factory=lambda: Periodic("compute"))
+    background: Background = dataclasses.field(default_factory=Background)
     inbox: Inbox = dataclasses.field(default_factory=Inbox)
     runner: Runner | None = None
     """Set by the service, which makes it for the agent."""
@@ -103,6 +105,14 @@ class Agent:
     def tracked(self) -> set[str]:
         """Instances that take something of this host."""
         return self.tracker.tracked()
+
+    def owed(self) -> Sequence[Release]:
+        """Volumes of ended servers and failed builds that are to be let go of still."""
+        return self.journal.owed()
+
+    def settle(self, release: Release) -> bool:
+        """Try again to let go of one, as the service; whether it is done. Raises what Cinder raises."""
+        return releases.settle(self, context.admin(), release)
 
     def take_down(self, instance: objects.Instance) -> None:
         """Remove guest, ports and attachments of an instance whose record is gone."""

@@ -6,9 +6,10 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kilonova.compute import releases
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.virt.driver import BlockDevices, LocalDisk, Volume
@@ -105,6 +106,8 @@ class Attacher:
     agent: Agent
     ctxt: RequestContext
     instance: objects.Instance
+    first: bool = False
+    """Nobody has tried before, so that nothing is looked for."""
 
     def attach_all(self, mappings: Sequence[Mapping_]) -> None:
         """Create volumes that are to be made, export all to this host, and record how they are reached."""
@@ -116,48 +119,64 @@ class Attacher:
                 store.act(self.ctxt, mapping, "save")
 
     def _attach(self, mapping: Mapping_) -> None:
-        cinder, ctxt = self.agent.clients.cinder, self.ctxt
+        cinder, save = self.agent.clients.cinder, self.agent.store.act
         if mapping.volume_id is None:
             self._create(mapping)
         if mapping.get("attachment_id") is None:
-            made = cinder.attachment_create(ctxt, mapping.volume_id, self.instance.uuid)
+            made = self._ask(cinder.attachment_create, mapping.volume_id, self.instance.uuid)
             mapping.attachment_id = made["id"]
-            self.agent.store.act(ctxt, mapping, "save")
+            save(self.ctxt, mapping, "save")
         connector = self.agent.driver.volume_connector(self.instance)
-        attachment = cinder.attachment_update(ctxt, mapping.attachment_id, connector, mapping.device_name)
-        shared = cinder.volume_show(ctxt, mapping.volume_id)["multiattach"]
+        attachment = self._ask(cinder.attachment_update, mapping.attachment_id, connector, mapping.device_name)
+        shared = self._ask(cinder.volume_show, mapping.volume_id)["multiattach"]
         mapping.connection_info = json.dumps(connection_of(attachment, mapping, shared))
-        self.agent.store.act(ctxt, mapping, "save")
-        cinder.attachment_complete(ctxt, mapping.attachment_id)
+        save(self.ctxt, mapping, "save")
+        self._ask(cinder.attachment_complete, mapping.attachment_id)
+
+    def _ask(self, call: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        """Ask Cinder, which may take minutes to answer. A delete does not wait for that. Raises Preempted."""
+        asked = self.agent.background.submit(lambda: call(self.ctxt, *args, **more))
+        return self.agent.events.await_result(self.instance.uuid, asked)
 
     def _create(self, mapping: Mapping_) -> None:
-        cinder = self.agent.clients.cinder
-        source = {"image": ("imageRef", mapping.image_id), "snapshot": ("snapshot_id", mapping.snapshot_id)}
-        more = dict([source[mapping.source_type]]) if mapping.source_type in source else {}
-        name = f"{self.instance.uuid}-blank-vol" if mapping.source_type == "blank" else ""
-        size = mapping.volume_size or self._size_of(mapping)
-        volume = cinder.volume_create(self.ctxt, size, name, volume_type=mapping.get("volume_type"), **more)
+        """Make the volume, or find the one that was made when a first try did not come to write it down."""
+        made = None if self.first else self._ask(self._made_before, mapping)
+        volume = made or self._make(mapping)
         # Recorded before it is waited for: a deleted or restarted build must find it.
         mapping.volume_id, mapping.volume_size = volume["id"], volume["size"]
         self.agent.store.act(self.ctxt, mapping, "save")
         self._await(volume["id"])
 
+    def _made_before(self, ctxt: RequestContext, mapping: Mapping_) -> Any:
+        found = releases.made_for(self.agent, ctxt, mapping.get("uuid"))
+        return self.agent.clients.cinder.volume_show(ctxt, found) if found else None
+
+    def _make(self, mapping: Mapping_) -> Any:
+        cinder = self.agent.clients.cinder
+        source = {"image": ("imageRef", mapping.image_id), "snapshot": ("snapshot_id", mapping.snapshot_id)}
+        more: dict[str, Any] = dict([source[mapping.source_type]]) if mapping.source_type in source else {}
+        name = f"{self.instance.uuid}-blank-vol" if mapping.source_type == "blank" else ""
+        size = mapping.volume_size or self._size_of(mapping)
+        if mapping.get("uuid"):
+            more["metadata"] = {releases.MARK: mapping.uuid}
+        return self._ask(cinder.volume_create, size, name, volume_type=mapping.get("volume_type"), **more)
+
     def _size_of(self, mapping: Mapping_) -> int:
         if mapping.snapshot_id:
-            return int(self.agent.clients.cinder.snapshot_show(self.ctxt, mapping.snapshot_id)["volume_size"])
+            return int(self._ask(self.agent.clients.cinder.snapshot_show, mapping.snapshot_id)["volume_size"])
         raise exceptions.InvalidBDM(f"a volume from {mapping.source_type} needs a size")
 
     def _await(self, volume_id: str) -> None:
         conf = self.agent.conf
         began = time.monotonic()
         for attempt in range(conf.block_device_allocate_retries + 1):
-            volume = self.agent.clients.cinder.volume_show(self.ctxt, volume_id)
+            volume = self._ask(self.agent.clients.cinder.volume_show, volume_id)
             if volume["status"] == "available":
                 return
             if volume["status"] not in ("creating", "downloading"):
                 break
             if attempt < conf.block_device_allocate_retries:
-                time.sleep(conf.block_device_allocate_retries_interval)
+                self.agent.events.pause(self.instance.uuid, conf.block_device_allocate_retries_interval)
         raise exceptions.VolumeNotCreated(
             volume_id=volume_id,
             seconds=int(time.monotonic() - began),
@@ -177,29 +196,6 @@ def connection_of(attachment: Mapping[str, Any], mapping: Mapping_, shared: bool
     if shared:
         info["multiattach"] = True
     return info
-
-
-def release_all(agent: Agent, ctxt: RequestContext, mappings: Iterable[Mapping_]) -> list[Exception]:
-    """Delete the attachments and the volumes that go with their server. Tries all; returns what went wrong."""
-    errors: list[Exception] = []
-    for mapping in mappings:
-        if is_volume(mapping) and mapping.volume_id:
-            _release(agent, ctxt, mapping, errors)
-    return errors
-
-
-def _release(agent: Agent, ctxt: RequestContext, mapping: Mapping_, errors: list[Exception]) -> None:
-    cinder = agent.clients.cinder
-    try:
-        if mapping.get("attachment_id"):
-            cinder.attachment_delete(ctxt, mapping.attachment_id)
-        if mapping.delete_on_termination:
-            cinder.volume_delete(ctxt, mapping.volume_id)
-    except exceptions.VolumeNotFound:
-        LOG.debug("volume %s is gone already", mapping.volume_id)
-    except Exception as exc:  # noqa: BLE001 - the other volumes must be tried; the caller decides
-        LOG.warning("volume %s of instance %s could not be released: %s", mapping.volume_id, mapping.instance_uuid, exc)
-        errors.append(exc)
 
 
 def renew_all(agent: Agent, ctxt: RequestContext, instance: objects.Instance, mappings: Iterable[Mapping_]) -> None:

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from kilonova.compute import block_devices
+from kilonova.compute.lanes import Preempted
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 
@@ -42,6 +43,8 @@ def _from_host(
             agent.driver.detach_volume(instance, volume)
         except exceptions.DiskNotFound as exc:
             LOG.warning("volume %s of instance %s is gone from the host: %s", volume.volume_id, instance.uuid, exc)
+        except Preempted:
+            raise
         except Exception:
             _keep(agent, ctxt, instance, volume.volume_id)
             raise
@@ -63,9 +66,14 @@ def _from_cinder(
     delete_attachment: bool,
 ) -> None:
     cinder, attachment = agent.clients.cinder, mapping.get("attachment_id")
-    if not attachment:
-        # From before attachments: Cinder knows the host by its connector only.
-        connector = dict(agent.driver.volume_connector(instance))
-        cinder.volume_action(ctxt, mapping.volume_id, "os-terminate_connection", {"connector": connector})
-    elif delete_attachment:
-        cinder.attachment_delete(ctxt, attachment)
+
+    def let_go() -> None:
+        if not attachment:
+            # From before attachments: Cinder knows the host by its connector only.
+            connector = dict(agent.driver.volume_connector(instance))
+            cinder.volume_action(ctxt, mapping.volume_id, "os-terminate_connection", {"connector": connector})
+        elif delete_attachment:
+            cinder.attachment_delete(ctxt, attachment)
+
+    # Cinder may take minutes, which a delete of the server does not wait for.
+    agent.events.await_result(instance.uuid, agent.background.submit(let_go))

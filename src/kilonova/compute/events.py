@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from kilonova.base import clock
 from kilonova.compute.lanes import Closed
@@ -33,6 +35,7 @@ class ExternalEvents:
         """`cancelled` makes what a waiter raises when its instance is to be deleted."""
         self._waits: dict[str, list[_Wait]] = {}
         self._refused: set[str] = set()
+        self._closed = False
         self._changed = threading.Condition()
         self._cancelled = cancelled
 
@@ -77,9 +80,38 @@ class ExternalEvents:
         with self._changed:
             self._refused.discard(uuid)
 
+    def pause(self, uuid: str, seconds: float) -> None:
+        """Sleep, unless the instance is to be deleted: then what waiters raise is raised at once."""
+        deadline = clock.monotonic() + seconds
+        with self._changed:
+            self._check(uuid)
+            while (left := deadline - clock.monotonic()) > 0:
+                self._changed.wait(left)
+                self._check(uuid)
+
+    def await_result(self, uuid: str, future: concurrent.futures.Future[Any]) -> Any:
+        """The future's outcome, unless the instance is to be deleted before it is there."""
+        future.add_done_callback(self._wake)
+        with self._changed:
+            while not future.done():
+                self._check(uuid)
+                self._changed.wait()
+        return future.result()
+
+    def _wake(self, _: object) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _check(self, uuid: str) -> None:
+        if self._closed:
+            raise Closed
+        if uuid in self._refused:
+            raise self._cancelled()
+
     def close(self) -> None:
         """The agent ends: let all waits end, and their jobs stop where they are. They raise Closed."""
         with self._changed:
+            self._closed = True
             for wait in (each for waits in self._waits.values() for each in waits):
                 wait.verdict = CLOSED
             self._changed.notify_all()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import clock
-from kilonova.compute import block_devices, network
+from kilonova.compute import block_devices, network, releases
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 
@@ -25,7 +25,7 @@ def take_down(
     info = network.cached(instance) or _found_interfaces(agent, admin, instance)
     agent.driver.destroy(admin, instance, info, block_devices.assemble(instance, mappings))
     agent.clients.neutron.deallocate(admin, instance, cached=info)
-    block_devices.release_all(agent, ctxt, mappings)
+    releases.release_all(agent, ctxt, mappings)
 
 
 def _found_interfaces(agent: Agent, admin: RequestContext, instance: objects.Instance) -> list[dict[str, Any]]:

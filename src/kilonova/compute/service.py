@@ -116,7 +116,12 @@ class Service:
         """For operators: what waits and runs, and how the timers fare."""
         listed = [*self._pulse.timers, *self.agent.timers.timers]
         timers = {t.name: {"runs": t.runs, "failures": t.failures, "error": t.last_error} for t in listed}
-        return {"host": self.agent.host, "operations": self.agent.lanes.depth, "timers": timers}
+        return {
+            "host": self.agent.host,
+            "operations": self.agent.lanes.depth,
+            "timers": timers,
+            "unreleased_volumes": len(self.agent.owed()),
+        }
 
     def _first_contact(self) -> objects.Service | None:
         """The service record, asked for until a conductor answers."""

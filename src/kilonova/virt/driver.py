@@ -144,6 +144,9 @@ class EventWaiter(Protocol):
         Raises `VirtualInterfaceCreateException` when one is reported failed or late.
         """
 
+    def pause(self, uuid: str, seconds: float) -> None:
+        """Sleep while a guest takes its time; raises what is to be passed on when the guest is to be deleted."""
+
 
 class ImageFetcher(Protocol):
     def fetch(self, ctxt: RequestContext, image_id: str, path: str) -> None:
@@ -233,7 +236,10 @@ class Driver(abc.ABC):
 
     @abc.abstractmethod
     def power_off(self, instance: objects.Instance, timeout: float = 0, retry_interval: float = 0) -> None:
-        """Ask the guest for `timeout` seconds (0: do not ask), then cut the power."""
+        """Ask the guest for `timeout` seconds (0: do not ask), then cut the power.
+
+        Gives way to a delete while it waits (`EventWaiter.pause`), as `reboot` and `detach_volume` do.
+        """
 
     @abc.abstractmethod
     def power_on(self, ctxt: RequestContext, guest: GuestSpec) -> None: ...

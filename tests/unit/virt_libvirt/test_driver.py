@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 from tests.fakes import guests
 
+from kilonova.compute.events import ExternalEvents
+from kilonova.compute.lanes import Preempted
 from kilonova.contract import exceptions
 from kilonova.virt.driver import Services
 from kilonova.virt.libvirt import driver
@@ -13,7 +15,7 @@ from kilonova.virt.libvirt import driver
 @pytest.fixture
 def made(conf, connection, tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "Connection", lambda *_: connection)
-    return driver.LibvirtDriver(conf, "host", tmp_path, Services(None, None))
+    return driver.LibvirtDriver(conf, "host", tmp_path, Services(None, ExternalEvents(cancelled=Preempted)))
 
 
 @pytest.mark.parametrize("begin", ["power_on", "hard reboot"])

@@ -8,6 +8,8 @@ import libvirt
 import pytest
 from tests.fakes import guests
 
+from kilonova.compute.events import ExternalEvents
+from kilonova.compute.lanes import Preempted
 from kilonova.contract import exceptions
 from kilonova.virt.driver import BlockDevices, Services, Volume
 from kilonova.virt.libvirt import detach, driver, sharing
@@ -95,7 +97,7 @@ def host(conf, connection, tmp_path, monkeypatch):
     monkeypatch.setattr(detach, "_LOOK", 0.01)
     conf.set_override("device_detach_timeout", 1, "libvirt")
     conf.set_override("device_detach_attempts", 2, "libvirt")
-    made = driver.LibvirtDriver(conf, "host", tmp_path, Services(None, None))
+    made = driver.LibvirtDriver(conf, "host", tmp_path, Services(None, ExternalEvents(cancelled=Preempted)))
     domains, disconnected = {}, []
 
     def lookup(uuid):

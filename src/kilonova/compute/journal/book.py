@@ -40,6 +40,17 @@ CREATE TABLE IF NOT EXISTS operation (
   UNIQUE (request_id, method, instance_uuid, migration_uuid)
 );
 CREATE INDEX IF NOT EXISTS operation_state ON operation (state, changed_at);
+CREATE TABLE IF NOT EXISTS release (
+  id INTEGER PRIMARY KEY,
+  instance_uuid TEXT NOT NULL,
+  volume_id TEXT NOT NULL,
+  mark TEXT NOT NULL,
+  attachment_id TEXT,
+  and_delete INTEGER NOT NULL,
+  since REAL NOT NULL,
+  error TEXT,
+  UNIQUE (instance_uuid, volume_id, mark)
+);
 """
 
 
@@ -63,6 +74,25 @@ class Entry:
     payload: Mapping[str, Any] | None
     fresh: bool = False
     """True only in the answer of the `accept` that wrote it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """A server's volume that is to be let go of; known by its id, or only by its mark."""
+
+    instance_uuid: str
+    volume_id: str | None = None
+    mark: str | None = None
+    attachment_id: str | None = None
+    and_delete: bool = False
+    since: float = 0.0
+    error: str | None = None
+    """Why the last try failed; None before it."""
+    id: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.volume_id or f"of device {self.mark}"
 
 
 class Book:
@@ -137,6 +167,32 @@ class Book:
             rows = self._db.execute("SELECT * FROM operation WHERE state = 'open' ORDER BY id").fetchall()
         return [_entry(row) for row in rows]
 
+    def owe(self, release: Release) -> Release:
+        """Write down what is to be let go of; what is known of it already stays, but for its attachment."""
+        values = (release.instance_uuid, release.volume_id or "", release.mark or "")
+        with self._lock:
+            row = self._db.execute(
+                "INSERT INTO release (instance_uuid, volume_id, mark, attachment_id, and_delete, since)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET attachment_id = excluded.attachment_id,"
+                " and_delete = max(and_delete, excluded.and_delete) RETURNING *",
+                (*values, release.attachment_id, release.and_delete, time.time()),
+            ).fetchone()
+        return _release(row)
+
+    def owed(self) -> list[Release]:
+        """What is to be let go of still, the oldest first."""
+        with self._lock:
+            rows = self._db.execute("SELECT * FROM release ORDER BY id").fetchall()
+        return [_release(row) for row in rows]
+
+    def still_owed(self, release: Release, error: str) -> None:
+        with self._lock:
+            self._db.execute("UPDATE release SET error = ? WHERE id = ?", (error, release.id))
+
+    def settled(self, release: Release) -> None:
+        with self._lock:
+            self._db.execute("DELETE FROM release WHERE id = ?", (release.id,))
+
     def prune(self, keep_seconds: float = KEEP_SECONDS) -> int:
         """Forget what ended longer ago than that."""
         with self._lock:
@@ -168,6 +224,11 @@ def _make_private(path: pathlib.Path) -> None:
     for beside in ("-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.chmod(f"{path}{beside}", 0o600)
+
+
+def _release(row: tuple[Any, ...]) -> Release:
+    ident, instance, volume, mark, attachment, and_delete, since, error = row
+    return Release(instance, volume or None, mark or None, attachment, bool(and_delete), since, error, ident)
 
 
 def _entry(row: tuple[Any, ...], fresh: bool = False) -> Entry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from kilonova.compute import guest
+from kilonova.compute.lanes import Preempted
 from kilonova.compute.runner import Explained, Work
 from kilonova.compute.store import INSTANCE_ATTRS
 from kilonova.contract import exceptions
@@ -33,6 +34,8 @@ def perform(work: Work) -> str:
     failed = None
     try:
         agent.driver.reboot(ctxt, made, hard)
+    except Preempted:
+        raise
     except Exception as exc:
         failed = exc
         if agent.power_state(instance) != Power.RUNNING:

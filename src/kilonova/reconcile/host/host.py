@@ -58,6 +58,22 @@ class Network(Protocol):
     ) -> Sequence[Mapping[str, Any]]: ...
 
 
+class Release(Protocol):
+    """A volume that is to be let go of."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def instance_uuid(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
 class Host(Protocol):
     @property
     def conf(self) -> cfg.ConfigOpts: ...
@@ -92,6 +108,10 @@ class Host(Protocol):
     ) -> concurrent.futures.Future[Any]: ...
 
     def interrupted(self, instance: objects.Instance) -> tuple[str | None, Mapping[str, Any]]: ...
+
+    def owed(self) -> Sequence[Release]: ...
+
+    def settle(self, release: Any) -> bool: ...
 
     def take_down(self, instance: objects.Instance) -> None:
         """Remove guest, ports and attachments of an instance that has no record any more."""

@@ -13,6 +13,7 @@ from kilonova.reconcile.host.network_info import NetworkInfo
 from kilonova.reconcile.host.overdue_builds import OverdueBuilds
 from kilonova.reconcile.host.power_sync import PowerSync
 from kilonova.reconcile.host.unknown_guests import UnknownGuests
+from kilonova.reconcile.host.unreleased_volumes import UnreleasedVolumes
 from kilonova.reconcile.loop import Loop, Pass, Report, Settings
 from kilonova.virt.driver import GuestEvent
 
@@ -73,6 +74,7 @@ def make(host: Host) -> Sequence[HostLoop]:
         Patient(LeftoverFiles(host), lambda: float(conf.instance_delete_interval), settings),
         Patient(MissingGuests(host), usual, settings),
         Patient(Interrupted(host), usual, settings),
+        Patient(UnreleasedVolumes(host), usual, settings),
         Patient(OverdueBuilds(host), overdue, settings, grace=0.0),
     ]
 

@@ -175,7 +175,7 @@ class FakeDriver(driver.Driver):
                 self._guests.put(dataclasses.replace(found, power_state=Power.PENDING))
 
     def power_off(self, instance: objects.Instance, timeout: float = 0, retry_interval: float = 0) -> None:
-        with self._call("power_off", instance.uuid):
+        with self._call("power_off", instance.uuid, gives_way=True):
             self._set(instance.uuid, Power.SHUTDOWN)
 
     def power_on(self, ctxt: RequestContext, guest: driver.GuestSpec) -> None:
@@ -183,7 +183,7 @@ class FakeDriver(driver.Driver):
             self._boot(guest.instance.uuid, volumes=_volumes(guest))
 
     def reboot(self, ctxt: RequestContext, guest: driver.GuestSpec, hard: bool) -> None:
-        with self._call("reboot", guest.instance.uuid):
+        with self._call("reboot", guest.instance.uuid, gives_way=not hard):
             if hard and self._guests.get(guest.instance.uuid) is None:
                 self._guests.put(Guest(guest.instance.uuid, _name(guest.instance), volumes=_volumes(guest)))
             elif hard:
@@ -253,23 +253,30 @@ class FakeDriver(driver.Driver):
             )
         )
 
-    def _call(self, method: str, uuid: str | None = None) -> _Call:
-        return _Call(self, method, uuid)
+    def _call(self, method: str, uuid: str | None = None, gives_way: bool = False) -> _Call:
+        return _Call(self, method, uuid, gives_way)
 
 
 class _Call:
-    """One call of a method: its delay and the failure injected into it."""
+    """One call of a method: its delay and the failure injected into it. `gives_way`: to a delete, while it waits."""
 
-    def __init__(self, owner: FakeDriver, method: str, uuid: str | None) -> None:
-        self._owner, self._method, self._uuid = owner, method, uuid
+    def __init__(self, owner: FakeDriver, method: str, uuid: str | None, gives_way: bool) -> None:
+        self._owner, self._method, self._uuid, self._gives_way = owner, method, uuid, gives_way
         self._fault: injected.Fault | None = None
 
     def __enter__(self) -> None:
         owner = self._owner
         self._fault = owner.faults.due(self._method, owner.host, self._uuid)
-        time.sleep(owner._latency.get(self._method, 0.0))
+        self._wait(owner._latency.get(self._method, 0.0))
         if self._fault is not None and not self._fault.after:
             raise self._fault.error()
+
+    def _wait(self, seconds: float) -> None:
+        services = self._owner.services
+        if self._gives_way and self._uuid is not None and services is not None:
+            services.events.pause(self._uuid, seconds)
+        else:
+            time.sleep(seconds)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is None and self._fault is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 from oslo_log import log
@@ -33,36 +34,39 @@ def is_lun(disk: ET.Element) -> bool:
     return disk.get("device") == "lun"
 
 
-def take(guest: Guest, volume: Volume, attempts: int, timeout: float) -> None:
+Sleep = Callable[[float], object]
+
+
+def take(guest: Guest, volume: Volume, attempts: int, timeout: float, sleep: Sleep = time.sleep) -> None:
     """Take it from the running guest, then from its definition.
 
     A running guest is asked `attempts` times and has `timeout` seconds each time. Raises DeviceDetachFailed when it
     keeps the disk (its definition then keeps it too), InstanceNotFound.
     """
     if not guest.is_down():
-        _from_running(guest, volume, attempts, timeout)
+        _from_running(guest, volume, attempts, timeout, sleep)
     if guest.is_persistent() and (disk := disk_of(guest.xml(inactive=True), volume)) is not None:
         guest.detach(disk, running=False)
 
 
-def _from_running(guest: Guest, volume: Volume, attempts: int, timeout: float) -> None:
+def _from_running(guest: Guest, volume: Volume, attempts: int, timeout: float, sleep: Sleep) -> None:
     for attempt in range(1, attempts + 1):
         disk = disk_of(guest.xml(), volume)
         if disk is None:
             return
         guest.detach(disk, running=True)
-        if _goes(guest, volume, timeout):
+        if _goes(guest, volume, timeout, sleep):
             return
         LOG.warning("Guest %s keeps volume %s (attempt %d)", guest.uuid, volume.volume_id, attempt)
     reason = f"the guest did not let go of it, asked {attempts} times within {attempts * timeout:g} s"
     raise exceptions.DeviceDetachFailed(device=volume.mount_device, reason=reason)
 
 
-def _goes(guest: Guest, volume: Volume, timeout: float) -> bool:
+def _goes(guest: Guest, volume: Volume, timeout: float, sleep: Sleep) -> bool:
     """Whether the running guest has let go of it, or stopped running, within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not guest.is_down() and disk_of(guest.xml(), volume) is not None:
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_LOOK)
+        sleep(_LOOK)
     return True

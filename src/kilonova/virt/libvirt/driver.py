@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,7 @@ class LibvirtDriver(driver.Driver):
             LOG.warning("Guest %s is destroyed, but: %s", instance.uuid, "; ".join(failures))
 
     def power_off(self, instance: objects.Instance, timeout: float = 0, retry_interval: float = 0) -> None:
-        power.off(self._guest(instance.uuid), timeout, retry_interval)
+        power.off(self._guest(instance.uuid), timeout, retry_interval, self._pause(instance.uuid))
 
     def power_on(self, ctxt: RequestContext, spec: driver.GuestSpec) -> None:
         self._remake(ctxt, spec)
@@ -160,7 +161,8 @@ class LibvirtDriver(driver.Driver):
     def reboot(self, ctxt: RequestContext, spec: driver.GuestSpec, hard: bool) -> None:
         found = self._guest(spec.instance.uuid)
         if not hard and found.info().power_state == Power.RUNNING:
-            if power.shut_down(found, self._conf.libvirt.wait_soft_reboot_seconds, _ASK_AGAIN):
+            patience = self._conf.libvirt.wait_soft_reboot_seconds
+            if power.shut_down(found, patience, _ASK_AGAIN, sleep=self._pause(found.uuid)):
                 found.launch()
                 return
             LOG.warning("Guest %s does not shut down for its reboot and is reset", found.uuid)
@@ -169,7 +171,7 @@ class LibvirtDriver(driver.Driver):
     def detach_volume(self, instance: objects.Instance, volume: driver.Volume) -> None:
         conf, found = self._conf.libvirt, self._guest(instance.uuid)
         try:
-            detach.take(found, volume, conf.device_detach_attempts, conf.device_detach_timeout)
+            detach.take(found, volume, conf.device_detach_attempts, conf.device_detach_timeout, self._pause(found.uuid))
         except exceptions.InstanceNotFound:
             LOG.info("Guest %s is not defined here; its volume %s is only disconnected", found.uuid, volume.volume_id)
         self._sharing.disconnect(instance.uuid, volume, force=False)
@@ -186,6 +188,10 @@ class LibvirtDriver(driver.Driver):
 
     def _guest(self, uuid: str) -> Guest:
         return Guest(self._connection, uuid)
+
+    def _pause(self, uuid: str) -> Callable[[float], None]:
+        """How to sleep while the guest takes its time."""
+        return functools.partial(self._services.events.pause, uuid)
 
     def _register(self, connection: libvirt.virConnect) -> None:
         if self._events is not None:

@@ -41,10 +41,10 @@ def shut_down(
         sleep(_LOOK)
 
 
-def off(guest: Guest, timeout: float, retry_interval: float) -> None:
+def off(guest: Guest, timeout: float, retry_interval: float, sleep: Callable[[float], object] = time.sleep) -> None:
     """Ask for `timeout` seconds (0: do not ask), then cut the power. A guest that is not there is off."""
     try:
-        if timeout <= 0 or not shut_down(guest, timeout, retry_interval):
+        if timeout <= 0 or not shut_down(guest, timeout, retry_interval, sleep=sleep):
             guest.cut_power()
     except exceptions.InstanceNotFound:
         LOG.debug("Guest %s is not defined here", guest.uuid)

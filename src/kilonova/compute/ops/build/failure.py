@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from kilonova.base import log, retry
-from kilonova.compute import block_devices, network
+from kilonova.compute import block_devices, network, releases
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build.job import GONE, OVERTAKEN, RESCHEDULED, Build
 from kilonova.compute.runner import Explained
@@ -256,14 +256,17 @@ def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
 
     def attachments() -> None:
         if keep_volumes:
-            block_devices.renew_all(agent, build.work.ctxt, instance, volumes)
-        elif failures := block_devices.release_all(agent, build.work.ctxt, volumes):
+            renewing = agent.background.submit(
+                lambda: block_devices.renew_all(agent, build.work.ctxt, instance, volumes)
+            )
+            agent.events.await_result(instance.uuid, renewing)
+        elif failures := releases.release_all(agent, build.work.ctxt, build.mappings, unknown=build.attaching):
             raise failures[0]
 
     steps: list[tuple[str, Callable[[], object]]] = [("ports", ports)]
     if build.spawning:
         steps.insert(0, ("guest", destroy))
-    if volumes:
+    if volumes or build.attaching:
         steps.append(("volumes", attachments))
     errors = [_attempt(name, build, call) for name, call in steps]
     return [each for each in errors if each is not None]

@@ -27,6 +27,8 @@ class Build:
     mappings: Sequence[objects.BlockDeviceMapping]
     network_info: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     disks: BlockDevices = dataclasses.field(default_factory=BlockDevices)
+    attaching: bool = False
+    """True once volumes may have been asked for that are not on record."""
     spawning: bool = False
     """True once the driver was asked to make the guest."""
     task: Any = (Task.SCHEDULING, None)

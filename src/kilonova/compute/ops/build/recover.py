@@ -89,7 +89,7 @@ def _load(build: Build) -> None:
     build.mappings = build.work.agent.store.block_devices(build.work.ctxt, build.instance.uuid)
     build.disks = block_devices.assemble(build.instance, build.mappings)
     build.network_info = network.cached(build.instance)
-    build.spawning = True
+    build.attaching = build.spawning = True
     build.task = build.instance.task_state
 
 

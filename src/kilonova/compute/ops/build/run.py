@@ -124,7 +124,8 @@ def attach_volumes(build: Build) -> None:
         block_devices.name_devices(instance, build.mappings, disk_bus(build))
         if any(block_devices.is_volume(m) for m in build.mappings):
             build.save(Task.BLOCK_DEVICE_MAPPING)
-        block_devices.Attacher(agent, ctxt, instance).attach_all(build.mappings)
+        build.attaching = any(block_devices.is_volume(m) for m in build.mappings)
+        block_devices.Attacher(agent, ctxt, instance, build.first).attach_all(build.mappings)
     build.disks = block_devices.assemble(instance, build.mappings)
     build.work.step("volumes")
 

@@ -1,0 +1,136 @@
+"""Letting go of a server's volumes: attachments removed, volumes deleted that end with their server.
+
+What is to be let go of is written into the host's journal first, and is forgotten when it is done: Cinder may be away,
+busy for minutes, or refuse. The server does not wait for it, and the `unreleased_volumes` loop tries again.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kilonova.compute.journal.book import Release
+from kilonova.contract import context, exceptions, objects
+from kilonova.contract.context import RequestContext
+
+if TYPE_CHECKING:
+    from kilonova.compute.agent import Agent
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds for which the end of a server waits for its volumes."""
+
+LATE = 120.0
+"""Seconds after which a volume that may have been asked for, but is not there, does not come any more."""
+
+REFUSING = 86400.0
+"""Seconds after which Cinder's refusal (a volume with snapshots) is taken as its last word."""
+
+MARK = "kilonova:block_device"
+"""Metadata of a volume made for a server: the device's uuid. What was asked for is known by it before its id is."""
+
+
+class Unreleased(Exception):
+    """Volumes are not let go of yet; it is tried again."""
+
+
+def release_all(
+    agent: Agent, ctxt: RequestContext, mappings: Iterable[objects.BlockDeviceMapping], unknown: bool = False
+) -> list[Exception]:
+    """Let go of the volumes, waiting only a while; returns what went wrong so far.
+
+    `unknown`: also of volumes that may have been asked for and are not on record.
+    """
+    owed = [agent.journal.owe(each) for each in _of(mappings, unknown)]
+    if not owed:
+        return []
+    working = agent.background.submit(lambda: [_try(agent, ctxt, each) for each in owed])
+    try:
+        return [each for each in working.result(PATIENCE) if each is not None]
+    except concurrent.futures.TimeoutError:
+        waits = Unreleased(f"volumes of instance {owed[0].instance_uuid} are not released after {PATIENCE:g} s")
+        LOG.warning("%s; the host goes on with that by itself", waits)
+        return [waits]
+
+
+def _of(mappings: Iterable[objects.BlockDeviceMapping], unknown: bool) -> Iterable[Release]:
+    for mapping in mappings:
+        if mapping.destination_type != "volume":
+            continue
+        if mapping.volume_id:
+            yield Release(
+                instance_uuid=mapping.instance_uuid,
+                volume_id=mapping.volume_id,
+                attachment_id=mapping.get("attachment_id"),
+                and_delete=bool(mapping.delete_on_termination),
+            )
+        elif unknown and mapping.get("uuid"):
+            # Nobody knows of it but us, so nobody will miss it.
+            yield Release(instance_uuid=mapping.instance_uuid, mark=mapping.uuid, and_delete=True)
+
+
+def _try(agent: Agent, ctxt: RequestContext, owed: Release) -> Exception | None:
+    try:
+        settle(agent, ctxt, owed)
+    except Exception as exc:  # noqa: BLE001 - the others must be tried, too; it is on record
+        LOG.warning("volume %s of instance %s could not be released: %s", owed.name, owed.instance_uuid, exc)
+        return exc
+    return None
+
+
+def settle(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
+    """Try once; whether it is done. Raises what Cinder raises, which is noted."""
+    try:
+        done = _release(agent, ctxt, owed)
+    except exceptions.VolumeNotFound:
+        LOG.debug("volume %s is gone already", owed.name)
+        done = True
+    except Exception as exc:
+        agent.journal.still_owed(owed, f"{type(exc).__name__}: {exc}")
+        if not isinstance(exc, exceptions.InvalidInput) or time.time() - owed.since < REFUSING:
+            raise
+        LOG.error("volume %s of instance %s stays, Cinder does not let it go: %s", owed.name, owed.instance_uuid, exc)
+        done = True
+    if done:
+        agent.journal.settled(owed)
+    return done
+
+
+def _release(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
+    cinder = agent.clients.cinder
+    volume_id = owed.volume_id or made_for(agent, ctxt, owed.mark)
+    if volume_id is None:
+        return time.time() - owed.since > LATE
+    known = owed.attachment_id
+    if not known or not _as_user_or_service(ctxt, cinder.attachment_delete, known):
+        # The record may be older than the last try to attach.
+        for each in _as_user_or_service(
+            ctxt, cinder.attachments, volume_id=volume_id, instance_id=owed.instance_uuid, all_tenants=1
+        ):
+            _as_user_or_service(ctxt, cinder.attachment_delete, each["id"])
+    if owed.and_delete:
+        _as_user_or_service(ctxt, cinder.volume_delete, volume_id)
+    return True
+
+
+def made_for(agent: Agent, ctxt: RequestContext, mark: str | None) -> str | None:
+    """The volume that was made for the device, although nobody wrote its id down."""
+    if not mark:
+        return None
+    filters = {"metadata": repr({MARK: mark}), "all_tenants": 1}
+    found = _as_user_or_service(ctxt, agent.clients.cinder.volume_list, **filters)
+    return next((each["id"] for each in found if each["volume_metadata"].get(MARK) == mark), None)
+
+
+def _as_user_or_service(ctxt: RequestContext, call: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Cinder acts for the user while the token holds, after that for the service."""
+    if ctxt.auth_token:
+        try:
+            return call(ctxt, *args, **more)
+        except (exceptions.Forbidden, exceptions.Unauthorized) as exc:
+            LOG.info("the service acts where its user may not (any more): %s", exc)
+    return call(context.admin(), *args, **more)

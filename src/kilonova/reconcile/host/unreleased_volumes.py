@@ -1,0 +1,33 @@
+"""A volume of an ended server or a failed build is held still: Cinder was away, or refused to let it go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kilonova.reconcile.host.host import Host, Release
+from kilonova.reconcile.loop import Loop, Suspect
+
+
+class UnreleasedVolumes(Loop):
+    """What the host owes is in its journal; what is done is not there any more."""
+
+    name = "unreleased_volumes"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def find(self) -> Iterable[Release]:
+        return self._host.owed()
+
+    def judge(self, found: Iterable[Release]) -> Sequence[Suspect]:
+        return [
+            Suspect(
+                str(owed.id),
+                f"volume {owed.name} of server {owed.instance_uuid} is not released ({owed.error or 'not tried yet'})",
+                owed,
+            )
+            for owed in found
+        ]
+
+    def repair(self, suspect: Suspect) -> None:
+        self._host.settle(suspect.data)
