@@ -116,6 +116,20 @@ def test_b070_a_build_that_fails_is_tried_elsewhere(cloud: ControlPlane) -> None
 
 
 @pytest.mark.hosts("h1", "h2", "h3", "h4")
+@pytest.mark.parametrize(("policy", "number"), [("affinity", 10), ("anti-affinity", 4)])
+def test_d9_parallel_creates_keep_the_policy_and_all_live(cloud: ControlPlane, policy: str, number: int) -> None:
+    for name in ("instances", "cores", "ram"):
+        cloud.conf.set_override(name, -1, group="quota")
+    body = {"server_group": {"name": "g", "policy": policy}}
+    group = cloud.request("POST", "/os-server-groups", body, status=200)["server_group"]["id"]
+    with concurrent.futures.ThreadPoolExecutor(number) as pool:
+        made = list(pool.map(lambda n: cloud.create(f"s{n}", hints={"group": group})["id"], range(number)))
+    hosts = [cloud.until_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:host"] for server in made]
+    assert len(set(hosts)) == (1 if policy == "affinity" else number)
+    cloud.assert_clean()
+
+
+@pytest.mark.hosts("h1", "h2", "h3", "h4")
 @pytest.mark.parametrize("policy", ["anti-affinity"])
 def test_b073_parallel_creates_keep_anti_affinity(cloud: ControlPlane, policy: str) -> None:
     group = str(uuid.uuid4())

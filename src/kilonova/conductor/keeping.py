@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from oslo_config import cfg
 
-from kilonova.db import ended_flows, flows, turns
+from kilonova.db import ended_flows, flows, group_hosts, turns
 from kilonova.db.engine import Database
 from kilonova.db.loops import LoopLeases
 
@@ -51,6 +51,8 @@ class Keeping:
             _all(database, ended_flows.flows_purge, now - options.flow_keep_days * _DAY_MS)
             _all(database, ended_flows.frames_cut, now - int(options.flow_keep_frames * 1000))
         _all(self._first, turns.turns_forget, now - _DAY_MS)
+        # A build that is not at its end by then never comes to it.
+        _all(self._first, group_hosts.group_hosts_forget, now - _DAY_MS - int(options.build_deadline * 1000))
 
     def stop(self) -> None:
         """Another process may go on at once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import json
 import logging
@@ -35,6 +37,9 @@ ALL_CANDIDATES_HINTS = ("group", "same_host", "different_host")
 """Hints about certain hosts: a cut list of candidates might not have them."""
 
 NO_LIMITS: Mapping[str, None] = dict.fromkeys(objects.SchedulerLimits.fields)
+OVERTAKEN = 10
+"""How often hosts are chosen anew because another scheduler gave one to a member of the same group."""
+
 AT_ONCE = 4
 """Requests that talk to Placement at the same time; more would only conflict with each other there."""
 
@@ -78,6 +83,7 @@ class Chooser:
         self._weighers = weighers
         self._turns = threading.BoundedSemaphore(AT_ONCE)
         self._claiming = Stripes()
+        self._grouped = Stripes()
         self._active = frozenset([each.name for each in filters] + [each.name for each in weighers])
         self.record = record or Record()
 
@@ -95,8 +101,24 @@ class Chooser:
         the explanation (`kwargs["explanation"]`, plain data), UnsupportedPolicyException.
         """
         uuids = list(instance_uuids or [spec.instance_uuid])
-        with self._turns:
-            return self._select(ctxt, spec, uuids, alternates=alternates)
+        name = groups.name_of(spec)
+        if name is None:
+            with self._turns:
+                return self._select(ctxt, spec, uuids, alternates=alternates)
+        # Members of a group do not choose at once in this process: the next one sees where the last one went.
+        with self._grouped.held([name]), self._turns:
+            return self._select_for_group(ctxt, spec, uuids, alternates=alternates)
+
+    def _select_for_group(
+        self, ctxt: RequestContext, spec: objects.RequestSpec, uuids: list[str], *, alternates: bool
+    ) -> list[list[objects.Selection]]:
+        # What a try adds to the request is not asked for twice by the next one.
+        untouched = copy.deepcopy(spec)
+        for _ in range(OVERTAKEN):
+            with contextlib.suppress(groups.OvertakenError):
+                return self._select(ctxt, spec, uuids, alternates=alternates)
+            spec = copy.deepcopy(untouched)
+        raise self._none(Decision(uuids[0], ctxt.request_id), "Other members of the server group were always faster.")
 
     def _select(
         self, ctxt: RequestContext, spec: objects.RequestSpec, uuids: list[str], *, alternates: bool
@@ -119,6 +141,8 @@ class Chooser:
                 left = self._one(offer, request, ranking, claims, chosen, self._fresh(decision))
             if alternates and len(uuids) > 1:
                 left = ranking.best(offer.hosts, chosen[-1].request, self._fresh(first))
+            if not check_only:
+                groups.settle(self._cells, group, {each.request.instance_uuid: each.host.host for each in chosen})
         except Exception:
             self._undo(claims, chosen, group)
             raise

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from kilonova.contract import exceptions, objects
-from kilonova.db.api import group_placement
-from kilonova.db.cell import host_changes
-from kilonova.db.cells import Cell, CellDown, Cells
+from kilonova.db import group_hosts
+from kilonova.db.cells import Cells
 from kilonova.scheduler.candidates import field
 from kilonova.scheduler.snapshot.host import Host
 
-AFFINITY = "affinity"
-ANTI_AFFINITY = "anti-affinity"
+AFFINITY = group_hosts.AFFINITY
+ANTI_AFFINITY = group_hosts.ANTI_AFFINITY
 SOFT_AFFINITY = "soft-affinity"
 SOFT_ANTI_AFFINITY = "soft-anti-affinity"
 
@@ -27,15 +25,23 @@ NEEDS = {
 """The filter or weigher without which a policy would silently not hold."""
 
 
+class OvertakenError(Exception):
+    """Another member was given a host at the same time, and was first."""
+
+
 @dataclasses.dataclass
 class Group:
-    """`hosts`: {member: host} for members that are somewhere, in the databases or on their way."""
+    """`hosts`: {member: host} for members that are somewhere, in the databases or on their way.
+
+    `seen` is the group as it was when it was looked at.
+    """
 
     uuid: str
     policy: str | None
     rules: Mapping[str, str]
     members: frozenset[str]
     hosts: dict[str, str]
+    seen: group_hosts.Members | None = None
 
     @property
     def max_per_host(self) -> int:
@@ -48,36 +54,32 @@ class Group:
 
 
 def of_request(cells: Cells, spec: objects.RequestSpec, instance_uuid: str) -> Group | None:
-    """The group of a server, None for a server without one. One statement in the API database and one in each
-    cell that has members.
+    """The group of a server, None for a server without one. Raises NoValidHost when a cell that has members does not
+    answer.
     """
-    hints: Any = field(spec, "scheduler_hints")
-    if field(spec, "instance_group") is None and "group" not in (hints or {}):
+    if name_of(spec) is None:
         return None
-    found = cells.api.query(group_placement.group_placement_get, instance_uuid)
-    if found is None:
+    try:
+        seen = group_hosts.members_of(cells, instance_uuid)
+    except group_hosts.CellUnknownError:
+        raise exceptions.NoValidHost(reason="A cell with members of the server group does not answer.") from None
+    if seen is None:
         return None
-    hosts = _hosts(cells, found["members"])
-    return Group(found["uuid"], found["policy"], found["rules"], frozenset(found["members"]), hosts)
+    return Group(seen.uuid, seen.policy, seen.rules, seen.uuids, dict(seen.hosts), seen)
 
 
-def _hosts(cells: Cells, members: Mapping[str, str | None]) -> dict[str, str]:
-    """`members`: {instance uuid: cell uuid}. Raises NoValidHost when a cell that has members does not answer."""
-    by_cell: dict[str, list[str]] = {}
-    for uuid, cell in members.items():
-        if cell is not None:
-            by_cell.setdefault(cell, []).append(uuid)
+def name_of(spec: objects.RequestSpec) -> str | None:
+    """What the request calls its group, None if it has none."""
+    group, hints = field(spec, "instance_group"), field(spec, "scheduler_hints") or {}
+    if group is not None:
+        return str(group.get("uuid"))
+    return str(hints["group"]) if "group" in hints else None
 
-    def read(cell: Cell) -> dict[str, str]:
-        return cell.database.query(host_changes.instance_hosts, by_cell[cell.uuid])
 
-    asked = [cell for cell in cells.all(include_cell0=False) if cell.uuid in by_cell]
-    hosts: dict[str, str] = {}
-    for answer in cells.scatter(read, asked, timeout=10.0).values():
-        if isinstance(answer, CellDown):
-            raise exceptions.NoValidHost(reason="A cell with members of the server group does not answer.")
-        hosts |= answer
-    return hosts
+def settle(cells: Cells, group: Group | None, chosen: Mapping[str, str]) -> None:
+    """Say where the members go: {member: host}. Raises OvertakenError."""
+    if group is not None and group.seen is not None and group_hosts.take(cells, group.seen, chosen):
+        raise OvertakenError
 
 
 def check_supported(group: Group | None, active: frozenset[str]) -> None:

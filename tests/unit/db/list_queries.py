@@ -278,7 +278,7 @@ CELL: dict[str, Query | list[Query]] = {
         _everything(lambda tx: host_changes.host_changes(tx, None)),
         _q(lambda tx, much: host_changes.host_changes(tx, LATER)),
     ],
-    "cell.host_changes.instance_hosts": _q(lambda tx, much: host_changes.instance_hosts(tx, uuids(much))),
+    "cell.host_changes.instance_places": _q(lambda tx, much: host_changes.instance_places(tx, uuids(much))),
     "cell.host_changes.image_properties": _q(lambda tx, much: host_changes.image_properties(tx, uuids(much))),
     "cell.instance_actions.action_list": _q(
         lambda tx, much: instance_actions.action_list(tx, uuid(1), limit=much, changes_since=DAY)

@@ -171,11 +171,12 @@ def test_group_of_a_server(world):
     world.server(member, "h1", number)
     world.server(mine, None, number)
     spec = make.spec(instance_uuid=mine, scheduler_hints={"group": ["g"]})
+    groups.of_request(world.cells, spec, mine)
     seen = statements(world.cells.api), statements(world.cell)
     found = groups.of_request(world.cells, spec, mine)
     assert (found.policy, found.max_per_host, found.hosts) == ("anti-affinity", 2, {member: "h1"})
     assert found.members == {member, mine}
-    assert [len(each) for each in seen] == [1, 1]
+    assert [len(each) for each in seen] == [2, 1]
     assert groups.of_request(world.cells, make.spec(), mine) is None, "nothing asked for, nothing read"
 
 

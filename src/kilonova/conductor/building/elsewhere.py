@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kilonova.conductor import records
-from kilonova.conductor.building import claiming, placing, resources, sending, watching
+from kilonova.conductor.building import claiming, grouping, placing, resources, sending, watching
 from kilonova.conductor.frames import pack, unpack
 from kilonova.conductor.world import Place, World, context
 from kilonova.contract import exceptions, objects
 from kilonova.db import flows
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
-from kilonova.flow.plan import Finish, Retry, flow, rest, step
+from kilonova.flow.plan import Again, Finish, Retry, flow, rest, step
 from kilonova.flow.run import Run
 from kilonova.flow.store import NewFlow
 
@@ -98,9 +98,12 @@ def claim(run: Run) -> None:
     if server is None:
         raise Finish("the server was deleted")
     resources.release_allocations(world, ctxt, run.subject_id)
+    group = grouping.of(world, run.subject_id)
     hosts = unpack(run.frame["hosts"])
     while hosts:
         chosen = hosts.pop(0)
+        if not group.allows(chosen.service_host):
+            continue
         wanted = json.loads(chosen.allocation_request) if chosen.allocation_request else None
         own = resources.serving(ctxt)
         run.guard()
@@ -112,6 +115,8 @@ def claim(run: Run) -> None:
             placing.point_at(props, chosen)
             run.frame["properties"] = pack(props)
             return
+    if group.waits:
+        raise Again("other members of its server group have no host yet", grouping.PAUSE)
     text = f"Exhausted all hosts available for retrying build failures for instance {run.subject_id}."
     raise exceptions.MaxRetriesExceeded(reason=text)
 

@@ -21,7 +21,7 @@ from kilonova.db.query import Row
 def group_placement_get(tx: Tx, instance_uuid: str) -> Row | None:
     """uuid, policy, rules (dict) and members ({instance uuid: cell uuid or None}) of the group a server is in.
 
-    Members that are being deleted are left out.
+    Members that are being deleted are left out, and those that ended before they were in a cell: they have no mapping.
     """
     mine = INSTANCE_GROUP_MEMBER.alias("mine")
     member = INSTANCE_GROUP_MEMBER
@@ -40,6 +40,7 @@ def group_placement_get(tx: Tx, instance_uuid: str) -> Row | None:
             member.c.instance_uuid.label("member"),
             CELL_MAPPINGS.c.uuid.label("cell_uuid"),
             INSTANCE_MAPPINGS.c.queued_for_delete,
+            INSTANCE_MAPPINGS.c.id.label("mapping"),
         )
         .select_from(joined)
         .where(mine.c.instance_uuid == instance_uuid)
@@ -52,5 +53,9 @@ def group_placement_get(tx: Tx, instance_uuid: str) -> Row | None:
         "uuid": first["uuid"],
         "policy": first["policy"],
         "rules": json.loads(first["rules"]) if first["rules"] else {},
-        "members": {row["member"]: row["cell_uuid"] for row in rows if not row["queued_for_delete"]},
+        "members": {
+            row["member"]: row["cell_uuid"]
+            for row in rows
+            if row["mapping"] is not None and not row["queued_for_delete"]
+        },
     }

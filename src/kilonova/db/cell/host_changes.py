@@ -52,12 +52,10 @@ def _touched(table: sa.Table, since: datetime.datetime | None) -> sa.ColumnEleme
     return sa.or_(table.c.updated_at >= when, table.c.created_at >= when, table.c.deleted_at >= when)
 
 
-def instance_hosts(tx: Tx, uuids: list[str]) -> dict[str, str]:
-    """{uuid: host} of living instances that have a host."""
-    placed = sa.select(INSTANCES.c.uuid, INSTANCES.c.host).where(
-        INSTANCES.c.uuid.in_(uuids), INSTANCES.c.deleted == 0, INSTANCES.c.host.is_not(None)
-    )
-    return {row["uuid"]: row["host"] for row in query.rows(tx, placed)}
+def instance_places(tx: Tx, uuids: list[str]) -> list[query.Row]:
+    """`uuid`, `host` and `vm_state` of those of these instances that live."""
+    columns = (INSTANCES.c.uuid, INSTANCES.c.host, INSTANCES.c.vm_state)
+    return query.rows(tx, sa.select(*columns).where(INSTANCES.c.uuid.in_(uuids), INSTANCES.c.deleted == 0))
 
 
 def image_properties(tx: Tx, uuids: list[str]) -> dict[str, dict[str, str]]:
