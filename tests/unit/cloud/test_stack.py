@@ -20,6 +20,7 @@ from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Choice, Cloud
 from kilonova.conf import unknown
+from kilonova.db import urls
 
 SHAPES = [
     {"profile": profile, "driver": driver, "network": "ovn" if driver == "libvirt" else "bind-all", "volumes": volumes}
@@ -231,6 +232,31 @@ def test_no_password_is_an_argument_or_logged(place: Site, monkeypatch: pytest.M
     owners += [f"database {name}" for name in mariadb.DATABASES] + [f"bus {vhost}" for vhost in VHOSTS]
     secrets = [place.password(owner) for owner in (*owners, "metadata", "seal", "erlang")]
     assert not [words for words in ran if any(secret in words for secret in (*secrets, place.key))]
+
+
+@pytest.mark.parametrize("profile", ["embedded", "full"])
+def test_cells_are_mapped_to_the_databases_that_are_made(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    place = make_site(driver="fake", network="bind-all", profile=profile)
+    compute = Compute(place, Cloud(place).supervisor)
+    made, mapped = set(), set()
+
+    def manage(self: Compute, *commands: Sequence[str], conf: Path | None = None) -> str:
+        own = configuration.load(["--config-file", str(conf or self.conf)]).database.connection
+        for words in commands:
+            given = dict(itertools.pairwise(words)).get("--database_connection")
+            if words[0] == "db":
+                made.add(own)
+            elif words[1] == "map_cell0":
+                mapped.add(given or urls.with_suffix(own, "_cell0"))
+            elif words[1] == "create_cell":
+                mapped.add(given or own)
+        return ""
+
+    monkeypatch.setattr(Compute, "manage", manage)
+    compute.prepare()
+    assert mapped == made == {compute.database_url(f"nova_{cell}") for cell in ("cell0", *compute.cells)}
 
 
 def test_an_account_of_mariadb_may_do_nothing_outside_of_its_database(make_site: Callable[..., Site]) -> None:
