@@ -55,9 +55,11 @@ class Compute(Configured):
         with concurrent.futures.ThreadPoolExecutor(len(work), "schema") as pool:
             for future in [pool.submit(self.manage, *commands, conf=conf) for conf, commands in work.items()]:
                 future.result()
-        # The default is the name in the file with `_cell0` behind it. A path has no password, and an ending.
-        where = [] if self.site.full else ["--database_connection", self.database_url("nova_cell0")]
-        self.manage(["cell_v2", "map_cell0", *where], conf=self.above_cells("cell0", self.database_url("nova")))
+        cell0 = self.database_url("nova_cell0")
+        # The default is the database of the file with `_cell0` behind its name. A path has an ending, and no password.
+        where = [] if self.site.full else ["--database_connection", cell0]
+        above = cell0.replace("/nova_cell0?", "/nova?")
+        self.manage(["cell_v2", "map_cell0", *where], conf=self.above_cells("cell0", above))
         known = self.manage(["cell_v2", "list_cells"])
         for cell in [cell for cell in self.cells if f" {cell} " not in known]:
             conf = self.above_cells(cell, self.database_url(f"nova_{cell}"))
