@@ -11,6 +11,9 @@ from tests.real.database_fixtures import database_server
 from tests.real.on_servers import on_servers
 from tests.unit.db.conftest import templates
 
+from kilonova.db import exact
+from kilonova.wire.http import bounds
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 __all__ = ["database_server", "templates"]
@@ -42,4 +45,26 @@ def test_no_host_is_recorded_in_cell0(cloud: ControlPlane) -> None:
     assert found["fault"]["message"]
     cloud.delete(server)
     cloud.until_gone(server)
+    cloud.assert_clean()
+
+
+def test_r23_a_record_that_cannot_be_written_ends_in_error_with_a_reason(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer's API accepts what MySQL's tables do not hold; here PostgreSQL takes it."""
+    monkeypatch.setattr(bounds, "fits", lambda text: True)
+    monkeypatch.setattr(exact, "clash", lambda new, present=(): None)
+    smile = "\U0001f600"
+    made = [
+        cloud.create("metadata", metadata={"a": smile, f"b{smile}": "c"})["id"],
+        cloud.create("tags", tags=["tag", "TAG", smile], version="2.52")["id"],
+    ]
+    mysql = cloud.parts.cells.api.dialect == "mysql"
+    for server in made:
+        cloud.until_status(server, "ERROR" if mysql else "ACTIVE", 90)
+        if mysql:
+            shown = cloud.request("GET", f"/servers/{server}", status=200)["server"]
+            assert "text of a kind or length" in shown["fault"]["message"]
+        cloud.delete(server)
+        cloud.until_gone(server, 90)
     cloud.assert_clean()

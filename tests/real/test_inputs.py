@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -87,7 +88,8 @@ def test_r01_a_pattern_means_the_same_here(world: World) -> None:
     made = {seeds.server(world, display_name=text, project_id=project): text for text in TEXTS}
     flags = re.IGNORECASE if dialect(world) == "mysql" else 0
     for pattern in GOOD:
-        if not pattern:
+        # Letters of other alphabets are letters to some engines and none to others.
+        if not pattern or ":alpha:" in pattern:
             continue
         python = re.compile(pattern.replace("[:alpha:]", "a-zA-Z"), flags)
         answer = world.get(f"/servers?name={quote(pattern)}", project=project)
@@ -114,3 +116,120 @@ def test_d1_a_statement_with_a_pattern_has_its_time(world: World, monkeypatch: p
     # The connection is as before.
     monkeypatch.undo()
     assert world.get("/servers?name=a", project=project).status_code == 200
+
+
+# ---------------------------------------------------------------- names as keys
+
+
+def test_r22_metadata_keys_that_differ_by_case(world: World, server: str) -> None:
+    path = f"/servers/{server}/metadata"
+    given = {"foo": "1", "Foo": "2", "FOO": "3", "z": "4", "a ": "5", "a": "6"}
+    assert world.request("PUT", path, {"metadata": given}).json["metadata"] == given
+    assert world.request("DELETE", f"{path}/foo").status_code == 204
+    assert world.request("DELETE", f"{path}/fOO").status_code == 404
+    assert world.request("PUT", f"{path}/Z", {"meta": {"Z": "7"}}).status_code == 200
+    assert world.request("PUT", f"{path}/a", {"meta": {"a": "8"}}).status_code == 200
+    kept = {"Foo": "2", "FOO": "3", "z": "4", "Z": "7", "a ": "5", "a": "8"}
+    assert world.get(path).json["metadata"] == kept
+    assert world.request("PUT", path, {"metadata": {"FOO": "9"}}).json["metadata"] == {"FOO": "9"}
+    assert world.get(path).json["metadata"] == {"FOO": "9"}
+
+
+def test_r22_tags(world: World, server: str) -> None:
+    path = f"/servers/{server}/tags"
+    assert world.request("PUT", path, {"tags": ["tag", "TAG"]}, version="2.26").status_code == 400
+    assert world.request("PUT", path, {"tags": ["tag", "täg2"]}, version="2.26").status_code == 200
+    assert world.request("PUT", f"{path}/TAG", version="2.26").status_code == 400
+    assert world.request("PUT", f"{path}/tag", version="2.26").status_code == 204
+    assert world.request("GET", f"{path}/TAG", version="2.26").status_code == 404
+    assert world.request("DELETE", f"{path}/TAG", version="2.26").status_code == 404
+    assert sorted(world.get(path, version="2.26").json["tags"]) == ["tag", "täg2"]
+    shown = [len(world.get(f"/servers?tags={tag},täg2", version="2.26").json["servers"]) for tag in ("tag", "TAG")]
+    assert shown == [1, 0]
+    # Another spelling may take its place.
+    assert world.request("PUT", path, {"tags": ["TAG"]}, version="2.26").json["tags"] == ["TAG"]
+
+
+def admin(world: World, method: str, path: str, body: Any = None, version: str = "2.1") -> Any:
+    return world.request(method, path, body, user="admin", version=version)
+
+
+def test_r22_flavors_and_their_extra_specs(world: World) -> None:
+    world.flavor("r22")
+    path = "/flavors/r22/os-extra_specs"
+    assert admin(world, "POST", path, {"extra_specs": {"a:b": "1", "A:b": "2"}}).status_code == 400
+    assert admin(world, "POST", path, {"extra_specs": {"a:b": "1"}}).status_code == 200
+    assert admin(world, "PUT", f"{path}/A:b", {"A:b": "2"}).status_code == 400
+    assert admin(world, "GET", f"{path}/A:b").status_code == 404
+    assert admin(world, "DELETE", f"{path}/A:b").status_code == 404
+    assert admin(world, "GET", path).json["extra_specs"] == {"a:b": "1"}
+    assert admin(world, "PUT", f"{path}/a:b", {"a:b": "3"}).status_code == 200
+    assert admin(world, "GET", "/flavors/R22").status_code == 404
+    assert admin(world, "DELETE", "/flavors/R22").status_code == 404
+    for name, flavor_id in (("R22", "x"), ("x", "R22"), ("r22 ", "y")):
+        flavor = {"name": name, "id": flavor_id, "ram": 1, "vcpus": 1, "disk": 1}
+        assert admin(world, "POST", "/flavors", {"flavor": flavor}).status_code in (400, 409)
+
+
+def test_r22_aggregates(world: World) -> None:
+    number = admin(world, "POST", "/os-aggregates", {"aggregate": {"name": "r22"}}).json["aggregate"]["id"]
+    assert admin(world, "POST", "/os-aggregates", {"aggregate": {"name": "R22"}}).status_code == 409
+    path = f"/os-aggregates/{number}"
+
+    def put(**metadata: Any) -> int:
+        return admin(world, "POST", f"{path}/action", {"set_metadata": {"metadata": metadata}}).status_code
+
+    assert [put(a="1", A="2"), put(a="1"), put(A="2"), put(A=None), put(a="3")] == [400, 200, 400, 200, 200]
+    assert admin(world, "GET", path).json["aggregate"]["metadata"] == {"a": "3"}
+    assert admin(world, "PUT", path, {"aggregate": {"name": "R22"}}).status_code == 200
+    assert [put(a=None), put(A="2")] == [200, 200]
+
+
+def test_r22_key_pairs(world: World) -> None:
+    key = {"keypair": {"name": "r22"}}
+    assert world.post("/os-keypairs", key).status_code == 200
+    assert world.post("/os-keypairs", {"keypair": {"name": "R22"}}).status_code == 409
+    assert world.request("GET", "/os-keypairs/R22").status_code == 404
+    assert world.request("DELETE", "/os-keypairs/R22").status_code == 404
+    assert world.get("/os-keypairs?marker=R22", version="2.35").status_code == 400
+    assert world.request("DELETE", "/os-keypairs/r22").status_code == 202
+
+
+def test_r22_quotas(world: World) -> None:
+    assert admin(world, "PUT", "/os-quota-class-sets/DEFAULT", {"quota_class_set": {"cores": 1}}).status_code == 200
+    assert admin(world, "GET", "/os-quota-class-sets/default").json["quota_class_set"]["cores"] != 1
+    assert admin(world, "GET", "/os-quota-class-sets/DEFAULT").json["quota_class_set"]["cores"] == 1
+
+
+# ---------------------------------------------------------------- text
+
+
+@pytest.mark.parametrize("text", [SMILE, "a\0b"], ids=["smile", "nul"])
+def test_r23b_text_that_tables_do_not_hold(world: World, server: str, text: str) -> None:
+    written = quote(text)
+    for path in (f"/servers/{written}", f"/servers/{server}/metadata/{written}", f"/flavors/{written}"):
+        assert admin(world, "GET", path).status_code == 404, path
+    for path in (f"/servers?marker={written}", f"/servers?name={written}", f"/os-keypairs?marker={written}"):
+        assert admin(world, "GET", path, version="2.35").status_code == 400, path
+    for body in ({"a": text}, {text: "a"}):
+        assert world.post(f"/servers/{server}/metadata", {"metadata": body}).status_code == 400
+    lock = {"lock": {"locked_reason": text}}
+    assert world.post(f"/servers/{server}/action", lock, version="2.73").status_code == 400
+
+
+def test_o2_numbers_and_times_at_their_ends(world: World) -> None:
+    huge = "9" * 23
+    for path, code in (
+        (f"/os-aggregates/{huge}", 404),
+        (f"/os-hypervisors/{huge}", 404),
+        (f"/os-server-groups?offset={'9' * 20}", 400),
+        (f"/os-server-groups?offset={2**63 - 1}", 200),
+        (f"/flavors?minRam={2**63 - 1}", 200),
+        (f"/flavors?minRam={2**63}", 400),
+        (f"/os-aggregates/{2**63 - 1}", 404),
+        (f"/os-hypervisors/{2**31}", 404),
+        ("/servers?changes-since=0001-01-01T00:00:00%2B14:00", 400),
+        ("/servers?changes-since=0001-01-01T00:00:00Z", 200),
+        ("/servers?changes-since=9999-12-31T23:59:59Z", 200),
+    ):
+        assert admin(world, "GET", path).status_code == code, path

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kilonova.base import clock
@@ -12,11 +13,13 @@ from kilonova.conductor.failures import Failure, record_fault
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import VM, Action, Task
+from kilonova.db.failures import DatabaseError, is_refused
 from kilonova.db.objects import action as actions
 from kilonova.db.objects import bdm as bdms
 from kilonova.db.objects import hydrate
 from kilonova.db.objects import instance as instances
 from kilonova.db.objects import tag as tag_rows
+from kilonova.db.outcomes import DuplicateError
 
 LOG = logging.getLogger(__name__)
 
@@ -27,6 +30,26 @@ FOR_HOSTS = (
 """What of an instance goes to a compute host with a build."""
 
 _OF_THE_ROW = frozenset({"id", "created_at", "updated_at", "deleted_at", "deleted"})
+
+
+class UnwritableError(exceptions.NovaException):
+    """The cell's database does not take the record of a server."""
+
+    msg_fmt = "The database of the cell does not take what was asked for: text of a kind or length that it cannot hold."
+
+
+@contextlib.contextmanager
+def written() -> Iterator[None]:
+    """Of a record that the database refuses whatever it is told again, raise UnwritableError."""
+    try:
+        yield
+    except (DuplicateError, ValueError, OverflowError) as exc:
+        raise UnwritableError() from exc
+    except DatabaseError as exc:
+        if not is_refused(exc):
+            raise
+        raise UnwritableError() from exc
+
 
 BURIAL = "conductor_schedule_and_build_instances"
 """Event of the create action when the conductor gives a server up."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 import sqlalchemy as sa
 
+from kilonova.db import query
 from kilonova.db.flow_tables import KN_FLOW, KN_FLOW_EVENT
 from kilonova.flow.store import ENDED
 
@@ -30,7 +31,7 @@ def frames_cut(tx: Any, ended_before_ms: int, limit: int = AT_ONCE) -> int:
     found = tx.execute(whole.limit(limit)).all()
     for flow_id, frame in found:
         known = msgspec.json.decode(frame)
-        kept = msgspec.json.encode({name: known[name] for name in HISTORY if name in known}).decode()
+        kept = query.json_text({name: known[name] for name in HISTORY if name in known})
         tx.execute(sa.update(KN_FLOW).where(F.id == flow_id).values(frame=kept, sealed=None, wake_at=_CUT))
     return len(found)
 

@@ -48,7 +48,9 @@ _NO_TABLES = frozenset({1146, "42P01"})
 _TOO_LONG = frozenset({1969, 3024, "57014"})
 """A statement was ended because it took longer than it was given."""
 
-_REFUSED = frozenset({1139, 1264, 1267, 1292, 1300, 1366, 1525, 3685, 3686, 3687, 3688, 3689, 3690, 3691, 3692, 3693})
+_REFUSED = frozenset(
+    {1139, 1264, 1267, 1292, 1300, 1366, 1406, 1525, 3685, 3686, 3687, 3688, 3689, 3690, 3691, 3692, 3693}
+)
 """Patterns and values that MySQL and MariaDB do not take; of PostgreSQL it is the class 22."""
 
 

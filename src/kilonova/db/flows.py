@@ -242,7 +242,7 @@ def _new_values(flow: NewFlow, now: int) -> dict[str, Any]:
         "parent_id": flow.parent_id,
         "state": str(State.OFFERED),
         "position": None,
-        "frame": msgspec.json.encode(dict(flow.frame)).decode(),
+        "frame": queries.json_text(dict(flow.frame)),
         "sealed": flow.sealed,
         "reason": None,
         "tries": 0,
@@ -269,6 +269,8 @@ def _changed_values(change: Change, now: int) -> dict[str, Any]:
     for name in ("frame", "code_version"):
         if getattr(change, name) is not None:
             values[name] = getattr(change, name)
+    if change.frame is not None:
+        values["frame"] = queries.escaped(change.frame)
     if change.reason is not None:
         values["reason"] = queries.fitting(change.reason)
     ended = change.state in (State.DONE, State.UNWOUND)

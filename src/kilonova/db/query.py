@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from kilonova.base import clock
+from kilonova.db import exact
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError, InvalidSortKeyError
 
@@ -61,6 +65,18 @@ def insert_many(tx: Tx, table: sa.Table, new: Sequence[Mapping[str, Any]]) -> No
             tx.execute(table.insert(), [clean(one) for one in new])
 
 
+def untaken(tx: Tx, column: sa.Column[Any], name: str, *where: sa.ColumnElement[bool]) -> None:
+    """Raise DuplicateError for a name that a unique key of MySQL takes for one that is there (elsewhere it says so)."""
+    if tx.dialect.name != "mysql":
+        no_clash(column.table, [name], [each for each in values(tx, sa.select(column).where(*where)) if each != name])
+
+
+def no_clash(table: Any, new: Iterable[str], present: Collection[str]) -> None:
+    """Raise DuplicateError where MySQL's unique key would not tell two names apart."""
+    if exact.clash(new, present) is not None:
+        raise DuplicateError(table.name)
+
+
 @contextlib.contextmanager
 def unique(what: str) -> Iterator[None]:
     """Turn the violation of a unique key into DuplicateError."""
@@ -82,13 +98,34 @@ def is_duplicate(exc: sa.exc.IntegrityError) -> bool:
     return bool(arguments) and arguments[0] == 1062
 
 
+_UNFIT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def storable(text: str, length: int | None = None) -> str:
+    """A text of any source as every database holds it: what tables of MySQL (utf8mb3) or PostgreSQL lack is marked."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)[:length]
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON that every database holds."""
+    return escaped(msgspec.json.encode(value).decode())
+
+
+def escaped(text: str) -> str:
+    """JSON as every database holds it: what a table of MySQL lacks is escaped."""
+    return text if text.isascii() else _UNFIT.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
 TEXT_BYTES = 65535
 """What a TEXT column of MySQL takes; more is an error there."""
 
 
 def fitting(text: str | None) -> str | None:
-    """A text of any length for such a column: of a longer one its beginning and its end."""
-    if text is None or len(text) * 4 <= TEXT_BYTES or len(text.encode()) <= TEXT_BYTES:
+    """A text of any length and source for such a column: of a longer one its beginning and its end."""
+    if text is None:
+        return None
+    text = storable(text)
+    if len(text) * 4 <= TEXT_BYTES or len(text.encode()) <= TEXT_BYTES:
         return text
     half = TEXT_BYTES // 2 - 4
     encoded = text.encode()

@@ -13,6 +13,7 @@ from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import GenerationConflict
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import aggregates as contract
+from kilonova.db import exact
 from kilonova.db.api import aggregates, host_mappings
 from kilonova.db.cell import compute_nodes, instances
 from kilonova.db.cells import Cell, CellDown
@@ -20,7 +21,7 @@ from kilonova.db.engine import Tx
 from kilonova.db.objects import aggregate as objects_of
 from kilonova.db.outcomes import DuplicateError
 from kilonova.wire.http.call import Binding, Call
-from kilonova.wire.http.faults import conflict, not_found
+from kilonova.wire.http.faults import bad_request, conflict, not_found
 
 LOG = logging.getLogger(__name__)
 _NOBODY: Final[dict[str, Any]] = {}
@@ -98,7 +99,14 @@ def set_metadata(call: Call[Services], id: str) -> dict[str, Any]:
     def write(tx: Tx) -> None:
         aggregates.aggregate_metadata_update(tx, row["id"], metadata)
 
-    call.services.cells.api.run(write)
+    try:
+        call.services.cells.api.run(write)
+    except DuplicateError:
+        given = [key for key, value in metadata.items() if value is not None]
+        clash = exact.clash(given, row["metadata"])
+        if clash is None:
+            raise
+        raise bad_request(exact.sentence("Keys", clash)) from None
     # As Nova, which shows the time of this change and does not keep it.
     return {"aggregate": _changed(call, row["id"])["aggregate"] | {"updated_at": _time(clock.naive_now())}}
 

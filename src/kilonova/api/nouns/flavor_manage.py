@@ -13,6 +13,7 @@ from kilonova.base import ids
 from kilonova.contract import exceptions, extra_specs
 from kilonova.contract.nouns import flavor_manage as contract
 from kilonova.contract.nouns.flavors import INDEX_EXTRA_SPECS
+from kilonova.db import exact
 from kilonova.db.api import flavors
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError
@@ -184,7 +185,13 @@ def _set(call: Call[Services], flavor_id: str, specs: dict[str, str]) -> None:
     def write(tx: Tx) -> None:
         flavors.flavor_specs_set(tx, row["id"], specs)
 
-    call.services.cells.api.run(write)
+    try:
+        call.services.cells.api.run(write)
+    except DuplicateError:
+        clash = exact.clash(specs, row["extra_specs"])
+        if clash is None:
+            raise conflict(f"The extra specs of flavor {flavor_id} were changed meanwhile.") from None
+        raise bad_request(exact.sentence("Extra specs", clash)) from None
 
 
 ROUTES = [

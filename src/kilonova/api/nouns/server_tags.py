@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from kilonova.api.servers import find
@@ -9,6 +10,7 @@ from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.fields import Compiled, Invalid
 from kilonova.contract.nouns import server_tags as contract
+from kilonova.db import exact
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cell
 from kilonova.db.engine import Tx
@@ -48,6 +50,7 @@ def add(call: Call[Services], server_id: str, id: str) -> Reply:
 def _add(tx: Tx, uuid: str, name: str) -> bool:
     """Whether the tag is new."""
     present = _held(tx, uuid, "update tag")
+    _check_clash([name], present)
     if len(present) >= contract.MOST:
         raise bad_request(f"The number of tags exceeded the per-server limit {contract.MOST}")
     if name in present:
@@ -68,8 +71,16 @@ def clear(call: Call[Services], server_id: str) -> None:
 
 def _put(tx: Tx, uuid: str, wanted: list[str], doing: str) -> list[str]:
     _held(tx, uuid, doing)
+    _check_clash(wanted)
     tags.put_all(tx, uuid, wanted)
     return sorted(set(wanted))
+
+
+def _check_clash(wanted: Iterable[str], present: Collection[str] = ()) -> None:
+    """Raise `Fault` 400 for tags that not every database tells apart."""
+    clash = exact.clash(wanted, present)
+    if clash is not None:
+        raise bad_request(exact.sentence("Tags", clash))
 
 
 def remove(call: Call[Services], server_id: str, id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -154,7 +155,7 @@ def _change_request(tx: Tx, uuid: str, values: dict[str, Any]) -> bool:
     instance["nova_object.data"] |= values
     changes = set(instance.get("nova_object.changes", ())) | set(values)
     instance["nova_object.changes"] = sorted(changes)
-    return build_requests.build_request_update(tx, uuid, {"instance": msgspec.json.encode(instance).decode()})
+    return build_requests.build_request_update(tx, uuid, {"instance": json.dumps(instance)})
 
 
 def _pin(call: Call[Services], record: dict[str, Any], wanted: str | None) -> None:
@@ -171,8 +172,7 @@ def _pin(call: Call[Services], record: dict[str, Any], wanted: str | None) -> No
         if wanted is not None:
             _check_pin(call, tx, record, wanted, pinned)
         spec["nova_object.data"]["availability_zone"] = wanted
-        text = msgspec.json.encode(spec).decode()
-        request_specs.request_spec_update(tx, record["uuid"], {"spec": text})
+        request_specs.request_spec_update(tx, record["uuid"], {"spec": json.dumps(spec)})
 
     call.services.cells.api.run(write)
 

@@ -19,6 +19,7 @@ from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.cells import UnknownCellError
 from kilonova.db.engine import Database
+from kilonova.db.objects import fitted
 from kilonova.flow import offers
 from kilonova.flow.plan import Finish, Retry, flow, rest, step
 from kilonova.flow.run import Run
@@ -152,7 +153,8 @@ def record(run: Run) -> None:
     run.world.place(chosen.cell_uuid)
     run.frame["cell"] = chosen.cell_uuid
     zone = chosen.get("availability_zone") or run.world.conf.default_availability_zone
-    _place(run).database.run(records.create, context(run), records.server_of(asked), zone, *_parts(run))
+    with records.written():
+        _place(run).database.run(records.create, context(run), records.server_of(asked), zone, *_parts(run))
 
 
 def commit(run: Run) -> None:
@@ -257,7 +259,13 @@ def _bury(run: Run, uuid: str) -> None:
     cell0 = world.cells.cell0
     server = records.server_of(asked)
     devices, tags = _parts(run)
-    cell0.database.run(records.bury, context(run), server, devices, tags, run.failure, world.host)
+    try:
+        with records.written():
+            cell0.database.run(records.bury, context(run), server, devices, tags, run.failure, world.host)
+    except records.UnwritableError:
+        # What could not be written for the cell cannot be written for cell0 either.
+        held = fitted.instance(server), fitted.devices(devices), fitted.tags(tags)
+        cell0.database.run(records.bury, context(run), *held, run.failure, world.host)
     resources.release_attachments(world, context(run), devices.objects if devices is not None else ())
     _show_or_erase(run, uuid, cell0.uuid, cell0.database)
 
@@ -296,7 +304,7 @@ def _forget_unmapped(tx: Any, uuid: str) -> None:
 
 
 PATIENT = Retry(on=RPC_LOST, attempts=8, base=1.0, cap=20.0)
-SHORTLY = Retry(on=(Exception,), but=(UserDeletedError,), attempts=8, base=0.5, cap=20.0)
+SHORTLY = Retry(on=(Exception,), but=(UserDeletedError, records.UnwritableError), attempts=8, base=0.5, cap=20.0)
 
 BATCH = flow(
     offers.BUILD_BATCH,

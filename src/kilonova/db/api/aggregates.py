@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.base import ids
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api.tables import AGGREGATE_HOSTS, AGGREGATE_METADATA, AGGREGATES
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
@@ -39,6 +39,7 @@ def aggregate_list(
 
 def aggregate_create(tx: Tx, name: str, metadata: Mapping[str, str] | None = None) -> Row:
     """A new aggregate without hosts. Raises DuplicateError when the name is taken."""
+    query.untaken(tx, _C.name, name)
     created = query.insert(tx, AGGREGATES, {"uuid": ids.new_uuid(), "name": name})
     aggregate_metadata_update(tx, created["id"], metadata or {})
     return {**created, "hosts": [], "metadata": dict(metadata or {})}
@@ -46,6 +47,8 @@ def aggregate_create(tx: Tx, name: str, metadata: Mapping[str, str] | None = Non
 
 def aggregate_update(tx: Tx, id: int, values: Mapping[str, Any]) -> bool:
     """Whether there is such an aggregate. Raises DuplicateError when the new name is taken."""
+    if "name" in values:
+        query.untaken(tx, _C.name, values["name"], _C.id != id)
     with query.unique("aggregates"):
         return tx.execute(AGGREGATES.update().where(_C.id == id).values(**values)).rowcount > 0
 
@@ -55,7 +58,10 @@ def aggregate_metadata_update(tx: Tx, id: int, metadata: Mapping[str, str | None
     table = AGGREGATE_METADATA
     if not metadata:
         return
-    tx.execute(table.delete().where(_META.aggregate_id == id, _META.key.in_(list(metadata))))
+    present = query.values(tx, sa.select(_META.key).where(_META.aggregate_id == id))
+    query.no_clash(table, [key for key, value in metadata.items() if value is not None], present)
+    named = exact.among(tx.dialect.name, _META.key, metadata)
+    tx.execute(table.delete().where(_META.aggregate_id == id, named))
     new = [{"aggregate_id": id, "key": k, "value": v} for k, v in metadata.items() if v is not None]
     query.insert_many(tx, table, new)
 
@@ -67,7 +73,11 @@ def aggregate_host_add(tx: Tx, id: int, host: str) -> None:
 
 def aggregate_host_delete(tx: Tx, id: int, host: str) -> bool:
     """Whether the host was in the aggregate."""
-    return tx.execute(AGGREGATE_HOSTS.delete().where(_HOST.aggregate_id == id, _HOST.host == host)).rowcount > 0
+    return tx.execute(AGGREGATE_HOSTS.delete().where(_HOST.aggregate_id == id, _is(tx, host))).rowcount > 0
+
+
+def _is(tx: Tx, host: str) -> exact.Condition:
+    return exact.equal(tx.dialect.name, _HOST.host, host)
 
 
 def aggregate_delete(tx: Tx, id: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api.tables import FLAVOR_EXTRA_SPECS, FLAVOR_PROJECTS, FLAVORS
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import MarkerNotFoundError
@@ -19,7 +19,7 @@ _C = FLAVORS.c
 
 def flavor_get(tx: Tx, flavorid: str, *, project_id: str | None = None) -> Row | None:
     """A flavor by the id that users see. With `project_id` only if it is public or the project has access."""
-    return _one(tx, _C.flavorid == flavorid, *_visible(project_id))
+    return _one(tx, _is(tx, flavorid), *_visible(project_id))
 
 
 def flavor_list(
@@ -53,7 +53,7 @@ def flavor_list(
     statement = sa.select(FLAVORS).where(*(make(value) for value, make in conditions if value is not None))
     statement = statement.order_by(*query.ordered(tx, FLAVORS, order)).limit(limit)
     if marker is not None:
-        last = query.row(tx, sa.select(FLAVORS).where(_C.flavorid == marker, *_visible(marker_seen_by)))
+        last = query.row(tx, sa.select(FLAVORS).where(_is(tx, marker), *_visible(marker_seen_by)))
         if last is None:
             raise MarkerNotFoundError(marker)
         statement = statement.where(query.after(FLAVORS, order, last))
@@ -64,6 +64,8 @@ def flavor_create(
     tx: Tx, values: Mapping[str, Any], extra_specs: Mapping[str, str] | None = None, projects: Iterable[str] = ()
 ) -> Row:
     """A new flavor. Raises DuplicateError when its name or flavorid is taken."""
+    for column in (_C.name, _C.flavorid):
+        query.untaken(tx, column, values[column.name])
     created = query.insert(tx, FLAVORS, values)
     flavor_specs_set(tx, created["id"], extra_specs or {})
     flavor_access_add(tx, created["id"], projects)
@@ -72,12 +74,12 @@ def flavor_create(
 
 def flavor_update(tx: Tx, flavorid: str, values: Mapping[str, Any]) -> bool:
     """Whether there is such a flavor."""
-    return tx.execute(FLAVORS.update().where(_C.flavorid == flavorid).values(**values)).rowcount > 0
+    return tx.execute(FLAVORS.update().where(_is(tx, flavorid)).values(**values)).rowcount > 0
 
 
 def flavor_delete(tx: Tx, flavorid: str) -> bool:
     """Whether there was such a flavor."""
-    number = tx.execute(sa.select(_C.id).where(_C.flavorid == flavorid)).scalar()
+    number = tx.execute(sa.select(_C.id).where(_is(tx, flavorid))).scalar()
     if number is None:
         return False
     for table in (FLAVOR_PROJECTS, FLAVOR_EXTRA_SPECS):
@@ -91,9 +93,11 @@ def flavor_specs_set(tx: Tx, id: int, specs: Mapping[str, str]) -> None:
     if not specs:
         return
     mine = table.c.flavor_id == id
-    present = set(query.values(tx, sa.select(table.c.key).where(mine, table.c.key.in_(list(specs)))))
+    known = query.values(tx, sa.select(table.c.key).where(mine))
+    query.no_clash(table, specs, known)
+    present = specs.keys() & set(known)
     for key in present:
-        tx.execute(table.update().where(mine, table.c.key == key).values(value=specs[key]))
+        tx.execute(table.update().where(mine, exact.equal(tx.dialect.name, table.c.key, key)).values(value=specs[key]))
     query.insert_many(
         tx, table, [{"flavor_id": id, "key": k, "value": v} for k, v in specs.items() if k not in present]
     )
@@ -102,7 +106,8 @@ def flavor_specs_set(tx: Tx, id: int, specs: Mapping[str, str]) -> None:
 def flavor_spec_delete(tx: Tx, id: int, key: str) -> bool:
     """Whether the flavor had the extra spec."""
     table = FLAVOR_EXTRA_SPECS
-    return tx.execute(table.delete().where(table.c.flavor_id == id, table.c.key == key)).rowcount > 0
+    named = exact.equal(tx.dialect.name, table.c.key, key)
+    return tx.execute(table.delete().where(table.c.flavor_id == id, named)).rowcount > 0
 
 
 def flavor_access_list(tx: Tx, id: int) -> list[str]:
@@ -120,6 +125,10 @@ def flavor_access_remove(tx: Tx, id: int, project_id: str) -> bool:
     """Whether the project had access."""
     table = FLAVOR_PROJECTS
     return tx.execute(table.delete().where(table.c.flavor_id == id, table.c.project_id == project_id)).rowcount > 0
+
+
+def _is(tx: Tx, flavorid: str) -> exact.Condition:
+    return exact.equal(tx.dialect.name, _C.flavorid, flavorid)
 
 
 def _one(tx: Tx, *where: sa.ColumnElement[bool]) -> Row | None:

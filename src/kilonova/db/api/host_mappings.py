@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api.tables import CELL_MAPPINGS, HOST_MAPPINGS
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
@@ -17,7 +17,7 @@ _WITH_CELL = sa.select(
 
 
 def host_mapping_get(tx: Tx, host: str) -> Row | None:
-    return query.row(tx, _WITH_CELL.where(HOST_MAPPINGS.c.host == host))
+    return query.row(tx, _WITH_CELL.where(exact.equal(tx.dialect.name, HOST_MAPPINGS.c.host, host)))
 
 
 def host_mapping_list(tx: Tx, *, cell_id: int | None = None, hosts: Iterable[str] | None = None) -> list[Row]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api.tables import KEY_PAIRS
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import MarkerNotFoundError
@@ -17,7 +17,7 @@ _C = KEY_PAIRS.c
 
 
 def key_pair_get(tx: Tx, user_id: str, name: str) -> Row | None:
-    return query.row(tx, sa.select(KEY_PAIRS).where(_C.user_id == user_id, _C.name == name))
+    return query.row(tx, sa.select(KEY_PAIRS).where(*_named(tx, user_id, name)))
 
 
 def key_pair_list(tx: Tx, user_id: str, *, limit: int | None = None, marker: str | None = None) -> list[Row]:
@@ -37,9 +37,14 @@ def key_pair_count(tx: Tx, user_id: str) -> int:
 
 def key_pair_create(tx: Tx, values: Mapping[str, Any]) -> Row:
     """A new key pair: `user_id`, `name`, `type`, `fingerprint`, `public_key`. Raises DuplicateError."""
+    query.untaken(tx, _C.name, values["name"], _C.user_id == values["user_id"])
     return query.insert(tx, KEY_PAIRS, values)
 
 
 def key_pair_delete(tx: Tx, user_id: str, name: str) -> bool:
     """Whether there was such a key pair."""
-    return tx.execute(KEY_PAIRS.delete().where(_C.user_id == user_id, _C.name == name)).rowcount > 0
+    return tx.execute(KEY_PAIRS.delete().where(*_named(tx, user_id, name))).rowcount > 0
+
+
+def _named(tx: Tx, user_id: str, name: str) -> list[exact.Condition]:
+    return [exact.equal(tx.dialect.name, column, value) for column, value in ((_C.user_id, user_id), (_C.name, name))]

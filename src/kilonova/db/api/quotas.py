@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api.tables import PROJECT_USER_QUOTAS, QUOTA_CLASSES, QUOTAS
 from kilonova.db.engine import Tx
 
@@ -15,13 +15,13 @@ Limits = dict[str, int]
 
 def quota_get(tx: Tx, project_id: str) -> Limits:
     """The project's own limits by resource."""
-    return _limits(tx, QUOTAS, QUOTAS.c.project_id == project_id)
+    return _limits(tx, QUOTAS, project_id=project_id)
 
 
 def quota_get_for_user(tx: Tx, project_id: str, user_id: str) -> Limits:
     """The user's own limits in the project by resource."""
     table = PROJECT_USER_QUOTAS
-    return _limits(tx, table, table.c.project_id == project_id, table.c.user_id == user_id)
+    return _limits(tx, table, project_id=project_id, user_id=user_id)
 
 
 def quota_list_by_user(tx: Tx, project_id: str) -> dict[str, Limits]:
@@ -36,7 +36,7 @@ def quota_list_by_user(tx: Tx, project_id: str) -> dict[str, Limits]:
 
 def quota_class_get(tx: Tx, name: str = DEFAULT_CLASS) -> Limits:
     """The limits of a class by resource."""
-    return _limits(tx, QUOTA_CLASSES, QUOTA_CLASSES.c.class_name == name)
+    return _limits(tx, QUOTA_CLASSES, class_name=name)
 
 
 def quota_set(tx: Tx, project_id: str, resource: str, limit: int, user_id: str | None = None) -> None:
@@ -55,19 +55,23 @@ def quota_class_set(tx: Tx, name: str, resource: str, limit: int) -> None:
 def quota_delete(tx: Tx, project_id: str, user_id: str | None = None) -> None:
     """Remove the own limits of a user in the project; without a user, of the project and all its users."""
     table = PROJECT_USER_QUOTAS
-    where = [table.c.project_id == project_id]
+    key = {"project_id": project_id}
     if user_id is not None:
-        where.append(table.c.user_id == user_id)
+        key["user_id"] = user_id
     else:
-        tx.execute(QUOTAS.delete().where(QUOTAS.c.project_id == project_id))
-    tx.execute(table.delete().where(*where))
+        tx.execute(QUOTAS.delete().where(*_keyed(tx, QUOTAS, key)))
+    tx.execute(table.delete().where(*_keyed(tx, table, key)))
 
 
-def _limits(tx: Tx, table: sa.Table, *where: sa.ColumnElement[bool]) -> Limits:
-    return query.pairs(tx, sa.select(table.c.resource, table.c.hard_limit).where(*where))
+def _limits(tx: Tx, table: sa.Table, **key: str) -> Limits:
+    return query.pairs(tx, sa.select(table.c.resource, table.c.hard_limit).where(*_keyed(tx, table, key)))
+
+
+def _keyed(tx: Tx, table: sa.Table, key: dict[str, str]) -> list[exact.Condition]:
+    return [exact.equal(tx.dialect.name, table.c[name], value) for name, value in key.items()]
 
 
 def _set(tx: Tx, table: sa.Table, key: dict[str, str], limit: int) -> None:
-    where = [table.c[name] == value for name, value in key.items()]
+    where = _keyed(tx, table, key)
     if not tx.execute(table.update().where(*where).values(hard_limit=limit)).rowcount:
         query.insert(tx, table, {**key, "hard_limit": limit})

@@ -8,13 +8,13 @@ cache by instances.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.base import clock
-from kilonova.db import patterns
+from kilonova.db import exact, patterns
 from kilonova.db.cell.tables import INSTANCE_METADATA, INSTANCE_SYSTEM_METADATA, INSTANCES, TAGS
 from kilonova.db.outcomes import InvalidFilterError
 
@@ -53,7 +53,7 @@ def conditions(filters: Mapping[str, Any], dialect: str) -> list[Condition]:
             continue
         special = _SPECIAL.get(name)
         if special is not None:
-            found.extend(special(value))
+            found.extend(special(value, dialect))
         else:
             found.append(_on_column(name, value, dialect))
     return found
@@ -110,33 +110,37 @@ def _hidden(hidden: bool) -> Condition:
     return _C.hidden.is_(True) if hidden else sa.or_(_C.hidden.is_(False), _C.hidden.is_(None))
 
 
-def _tagged(tag: str) -> Condition:
-    return sa.exists().where(TAGS.c.resource_id == _C.uuid, TAGS.c.tag == tag)
+def _tagged(dialect: str, tags: Collection[str]) -> Condition:
+    """That the server has any of the tags."""
+    return sa.exists().where(TAGS.c.resource_id == _C.uuid, exact.among(dialect, TAGS.c.tag, tags))
 
 
-def _tagged_any(tags: Collection[str]) -> Condition:
-    return sa.exists().where(TAGS.c.resource_id == _C.uuid, TAGS.c.tag.in_(list(tags)))
+def _tagged_all(dialect: str, tags: Iterable[str]) -> list[Condition]:
+    return [_tagged(dialect, [tag]) for tag in tags]
 
 
-def _pairs(table: sa.Table, value: Any) -> list[Condition]:
+def _pairs(dialect: str, table: sa.Table, value: Any) -> list[Condition]:
     wanted = value if isinstance(value, list) else [value]
     return [
         sa.exists().where(
-            table.c.instance_uuid == _C.uuid, table.c.deleted == 0, table.c.key == key, any_of(table.c.value, content)
+            table.c.instance_uuid == _C.uuid,
+            table.c.deleted == 0,
+            exact.equal(dialect, table.c.key, key),
+            any_of(table.c.value, content),
         )
         for pairs in wanted
         for key, content in pairs.items()
     ]
 
 
-_SPECIAL: dict[str, Callable[[Any], list[Condition]]] = {
-    "changes-since": lambda when: [_C.updated_at >= clock.naive(when)],
-    "changes-before": lambda when: [_C.updated_at <= clock.naive(when)],
-    "cleaned": lambda cleaned: [_C.cleaned == (1 if cleaned else 0)],
-    "tags": lambda tags: [_tagged(tag) for tag in tags],
-    "tags-any": lambda tags: [_tagged_any(tags)],
-    "not-tags": lambda tags: [sa.not_(sa.and_(*(_tagged(tag) for tag in tags)))],
-    "not-tags-any": lambda tags: [sa.not_(_tagged_any(tags))],
-    "metadata": lambda value: _pairs(INSTANCE_METADATA, value),
-    "system_metadata": lambda value: _pairs(INSTANCE_SYSTEM_METADATA, value),
+_SPECIAL: dict[str, Callable[[Any, str], list[Condition]]] = {
+    "changes-since": lambda when, dialect: [_C.updated_at >= clock.naive(when)],
+    "changes-before": lambda when, dialect: [_C.updated_at <= clock.naive(when)],
+    "cleaned": lambda cleaned, dialect: [_C.cleaned == (1 if cleaned else 0)],
+    "tags": lambda tags, dialect: _tagged_all(dialect, tags),
+    "tags-any": lambda tags, dialect: [_tagged(dialect, tags)],
+    "not-tags": lambda tags, dialect: [sa.not_(sa.and_(*_tagged_all(dialect, tags)))],
+    "not-tags-any": lambda tags, dialect: [sa.not_(_tagged(dialect, tags))],
+    "metadata": lambda value, dialect: _pairs(dialect, INSTANCE_METADATA, value),
+    "system_metadata": lambda value, dialect: _pairs(dialect, INSTANCE_SYSTEM_METADATA, value),
 }

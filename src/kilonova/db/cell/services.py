@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.base import clock, ids
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.cell.tables import SERVICES
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
@@ -27,7 +27,7 @@ def service_get_by_uuid(tx: Tx, uuid: str) -> Row | None:
 
 
 def service_get_by_host(tx: Tx, host: str, binary: str) -> Row | None:
-    return query.row(tx, sa.select(SERVICES).where(_C.host == host, _C.binary == binary, _ALIVE))
+    return query.row(tx, sa.select(SERVICES).where(*_of(tx, host, binary), _ALIVE))
 
 
 def service_list(
@@ -82,3 +82,7 @@ def is_up(service: Row, service_down_time: float, now: datetime.datetime | None 
     last = service["last_seen_up"] or service["created_at"]
     when = clock.naive(now) or clock.naive_now()
     return last is not None and abs((when - last).total_seconds()) <= service_down_time
+
+
+def _of(tx: Tx, host: str, binary: str) -> list[exact.Condition]:
+    return [exact.equal(tx.dialect.name, column, value) for column, value in ((_C.host, host), (_C.binary, binary))]

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from kilonova.contract import objects
 from kilonova.db.cell.tables import INSTANCE_FAULTS
 from kilonova.db.objects import hydrate
+from kilonova.db.query import fitting, storable
 
 MESSAGE_LENGTH = 255
 
@@ -32,7 +33,8 @@ def latest(tx: sa.Connection, uuids: Collection[str]) -> dict[str, objects.Insta
 
 def create(tx: sa.Connection, ctxt: Any, fault: objects.InstanceFault) -> None:
     values = hydrate.changed_columns(fault, INSTANCE_FAULTS)
-    values["message"] = (values.get("message") or "")[:MESSAGE_LENGTH]
+    values["message"] = storable(values.get("message") or "", MESSAGE_LENGTH)
+    values["details"] = fitting(values.get("details"))
     hydrate.fill(fault, hydrate.insert(tx, INSTANCE_FAULTS, values))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api import flavors
 from kilonova.db.api.tables import FLAVOR_EXTRA_SPECS, FLAVOR_PROJECTS, FLAVORS
 from kilonova.db.objects import hydrate
@@ -59,7 +59,7 @@ def _open_to(flavor: objects.Flavor, ctxt: Any) -> bool:
 
 def get_by_flavor_id(tx: sa.Connection, ctxt: Any, flavor_id: str, read_deleted: str | None = None) -> objects.Flavor:
     """Raises FlavorNotFound, also when the caller has no access to it."""
-    found = _one(tx, ctxt, FLAVORS.c.flavorid == flavor_id)
+    found = _one(tx, ctxt, exact.equal(tx.dialect.name, FLAVORS.c.flavorid, flavor_id))
     if found is None:
         raise exceptions.FlavorNotFound(flavor_id=flavor_id)
     return found
@@ -75,7 +75,7 @@ def get_by_id(tx: sa.Connection, ctxt: Any, id: int) -> objects.Flavor:
 
 def get_by_name(tx: sa.Connection, ctxt: Any, name: str) -> objects.Flavor:
     """Raises FlavorNotFoundByName."""
-    found = _one(tx, ctxt, FLAVORS.c.name == name)
+    found = _one(tx, ctxt, exact.equal(tx.dialect.name, FLAVORS.c.name, name))
     if found is None:
         raise exceptions.FlavorNotFoundByName(flavor_name=name)
     return found

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from kilonova.base import ids as new_ids
 from kilonova.contract import exceptions, objects
-from kilonova.db import query
+from kilonova.db import exact, query
 from kilonova.db.api import instance_groups
 from kilonova.db.api.tables import INSTANCE_GROUP_MEMBER, INSTANCE_GROUP_POLICY, INSTANCE_GROUPS, INSTANCE_MAPPINGS
 from kilonova.db.objects import hydrate
@@ -78,7 +78,7 @@ def get_by_uuid(tx: sa.Connection, ctxt: Any, uuid: str | None) -> objects.Insta
 
 def get_by_name(tx: sa.Connection, ctxt: Any, name: str) -> objects.InstanceGroup:
     """Raises InstanceGroupNotFound."""
-    found = _one(tx, ctxt, INSTANCE_GROUPS.c.name == name)
+    found = _one(tx, ctxt, exact.equal(tx.dialect.name, INSTANCE_GROUPS.c.name, name))
     if found is None:
         raise exceptions.InstanceGroupNotFound(group_uuid=name)
     return found

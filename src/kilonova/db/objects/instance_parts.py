@@ -7,13 +7,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db import exact
 from kilonova.db.cell.tables import INSTANCE_EXTRA, INSTANCE_INFO_CACHES, INSTANCE_METADATA
 from kilonova.db.objects import hydrate, instance
 
 
 def delete_metadata_key(tx: sa.Connection, ctxt: Any, server: objects.Instance, key: str) -> None:
     """Take one key out of the metadata, here and in `server`."""
-    of = (INSTANCE_METADATA.c.instance_uuid == server.uuid, INSTANCE_METADATA.c.key == key)
+    of = (INSTANCE_METADATA.c.instance_uuid == server.uuid, exact.equal(tx.dialect.name, INSTANCE_METADATA.c.key, key))
     hydrate.soft_delete(tx, INSTANCE_METADATA, *of)
     others = "metadata" in server.obj_what_changed()
     server.metadata.pop(key, None)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
+from kilonova.db import exact
 from kilonova.db.cell.tables import INSTANCE_SYSTEM_METADATA
 from kilonova.db.objects import hydrate
 
@@ -29,14 +30,14 @@ def replace(tx: sa.Connection, table: sa.Table, uuid: str, wanted: Mapping[str, 
     """
     present = read(tx, table, [uuid]).get(uuid, {})
     if gone := present.keys() - wanted.keys():
-        where = (table.c.instance_uuid == uuid, table.c.key.in_(gone), *_counted(table))
+        where = (table.c.instance_uuid == uuid, exact.among(tx.dialect.name, table.c.key, gone), *_counted(table))
         if table is INSTANCE_SYSTEM_METADATA:
             tx.execute(sa.delete(table).where(*where))
         else:
             hydrate.soft_delete(tx, table, *where)
     for key in present.keys() & wanted.keys():
         if present[key] != wanted[key]:
-            same = (table.c.instance_uuid == uuid, table.c.key == key, *_counted(table))
+            same = (table.c.instance_uuid == uuid, exact.equal(tx.dialect.name, table.c.key, key), *_counted(table))
             tx.execute(sa.update(table).where(*same).values(value=wanted[key]))
     if new := wanted.keys() - present.keys():
         tx.execute(sa.insert(table), [{"instance_uuid": uuid, "key": k, "value": wanted[k]} for k in sorted(new)])

@@ -8,14 +8,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import exceptions, objects
+from kilonova.db import exact, query
 from kilonova.db.cell.tables import TAGS
 
 
 def read(tx: sa.Connection, uuids: Iterable[str]) -> dict[str, list[objects.Tag]]:
     """Tags by server, for all in one statement."""
     found: dict[str, list[objects.Tag]] = {}
-    query = sa.select(TAGS).where(TAGS.c.resource_id.in_(list(uuids))).order_by(TAGS.c.tag)
-    for uuid, name in tx.execute(query):
+    statement = sa.select(TAGS).where(TAGS.c.resource_id.in_(list(uuids))).order_by(TAGS.c.tag)
+    for uuid, name in tx.execute(statement):
         one = objects.Tag(resource_id=uuid, tag=name)
         one.obj_reset_changes()
         found.setdefault(uuid, []).append(one)
@@ -38,11 +39,14 @@ def create(tx: sa.Connection, ctxt: Any, resource_id: str, tags: Iterable[str]) 
 
 
 def put_all(tx: sa.Connection, resource_id: str, tags: Iterable[str]) -> None:
+    """Make the server's tags exactly these. Raises DuplicateError for two that MySQL does not tell apart."""
     wanted, present = set(tags), set(_names(tx, resource_id))
+    query.no_clash(TAGS, sorted(wanted), ())
     if gone := present - wanted:
-        tx.execute(sa.delete(TAGS).where(TAGS.c.resource_id == resource_id, TAGS.c.tag.in_(gone)))
+        named = exact.among(tx.dialect.name, TAGS.c.tag, gone)
+        tx.execute(sa.delete(TAGS).where(TAGS.c.resource_id == resource_id, named))
     if new := wanted - present:
-        tx.execute(sa.insert(TAGS), [{"resource_id": resource_id, "tag": name} for name in sorted(new)])
+        query.insert_many(tx, TAGS, [{"resource_id": resource_id, "tag": name} for name in sorted(new)])
 
 
 def destroy_all(tx: sa.Connection, ctxt: Any, resource_id: str) -> None:
@@ -51,15 +55,19 @@ def destroy_all(tx: sa.Connection, ctxt: Any, resource_id: str) -> None:
 
 def destroy(tx: sa.Connection, ctxt: Any, resource_id: str, name: str) -> None:
     """Raises InstanceTagNotFound."""
-    done = tx.execute(sa.delete(TAGS).where(TAGS.c.resource_id == resource_id, TAGS.c.tag == name))
+    done = tx.execute(sa.delete(TAGS).where(*_is(tx, resource_id, name)))
     if not done.rowcount:
         raise exceptions.InstanceTagNotFound(instance_id=resource_id, tag=name)
 
 
 def exists(tx: sa.Connection, ctxt: Any, resource_id: str, name: str) -> bool:
-    query = sa.select(TAGS.c.tag).where(TAGS.c.resource_id == resource_id, TAGS.c.tag == name)
-    return tx.execute(query).first() is not None
+    statement = sa.select(TAGS.c.tag).where(*_is(tx, resource_id, name))
+    return tx.execute(statement).first() is not None
 
 
 def _names(tx: sa.Connection, resource_id: str) -> list[str]:
     return list(tx.execute(sa.select(TAGS.c.tag).where(TAGS.c.resource_id == resource_id)).scalars())
+
+
+def _is(tx: sa.Connection, resource_id: str, name: str) -> list[exact.Condition]:
+    return [TAGS.c.resource_id == resource_id, exact.equal(tx.dialect.name, TAGS.c.tag, name)]

@@ -26,6 +26,11 @@ def fits(text: str) -> bool:
     return (text.isascii() and _NUL not in text) or not _UNFIT.search(text)
 
 
+def fitted(text: str) -> str:
+    """The text with a mark in the place of each character that not every database holds."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def check_body(body: Any) -> None:
     """Raise `Fault` 400 for text, numbers and nesting that nothing behind the door takes."""
     level: list[tuple[str, Any]] = [("", body)]

@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from kilonova.api.servers.creation.devices import Device, full, truth
 from kilonova.contract import exceptions
+from kilonova.wire.http import bounds
 
 Image = Mapping[str, Any]
 _GIB: Final = 1024**3
 _REMEMBERED: Final = ("min_ram", "min_disk", "disk_format", "container_format")
 _NOT_REMEMBERED: Final = frozenset({"mappings", "block_device_mapping", "img_mappings", "img_block_device_mapping"})
 _LONGEST_VALUE: Final = 255
+_LONGEST_NAME: Final = _LONGEST_VALUE - len("image_")
 _CONFIG_DRIVE_WORDS: Final = frozenset({"optional", "mandatory"})
 
 
@@ -49,6 +51,7 @@ def check(image: Image, flavor: Mapping[str, Any], root: Device | None, *, boots
         return
     if image.get("status", "active") != "active":
         raise exceptions.ImageNotActive(image_id=image.get("id"))
+    _check_text(image)
     if boots_image and properties(image).get("cinder_encryption_key_id"):
         reason = "Direct booting of an image uploaded from an encrypted volume is unsupported."
         raise exceptions.ImageUnacceptable(image_id=image.get("id"), reason=reason)
@@ -58,6 +61,20 @@ def check(image: Image, flavor: Mapping[str, Any], root: Device | None, *, boots
     if flavor["memory_mb"] < int(image.get("min_ram") or 0):
         raise exceptions.FlavorMemoryTooSmall()
     _check_disk(image, flavor, root)
+
+
+def _check_text(image: Image) -> None:
+    """What is remembered of an image has to be text that every database holds. Raises ImageUnacceptable."""
+    for name, value in properties(image).items():
+        if name in _NOT_REMEMBERED:
+            continue
+        if len(name) > _LONGEST_NAME:
+            reason = f"the name of a property has more than {_LONGEST_NAME} characters"
+        elif not (bounds.fits(str(name)) and bounds.fits(_shortened(value))):
+            reason = "a property has characters that cannot be stored: NUL, or one beyond U+FFFF"
+        else:
+            continue
+        raise exceptions.ImageUnacceptable(image_id=image.get("id"), reason=reason)
 
 
 def _check_disk(image: Image, flavor: Mapping[str, Any], root: Device | None) -> None:

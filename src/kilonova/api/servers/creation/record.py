@@ -11,6 +11,7 @@ from kilonova.api.servers.creation.wish import Wish
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import VM, Power, Task
+from kilonova.wire.http import bounds
 
 _DEVICE_FIELDS: Final = (
     "source_type",
@@ -168,7 +169,9 @@ def _system_metadata(context: RequestContext, wish: Wish, found: Resolved) -> di
     flavor = {"root_gb": found.flavor.root_gb}
     remembered = images.system_metadata(found.image, flavor, wish.image_id)
     values = {name: str(value) for name, value in remembered.items()}
-    return values | {"owner_user_name": context.user_name, "owner_project_name": context.project_name}
+    # Keystone takes names that the cell's tables do not hold.
+    owner = {"owner_user_name": context.user_name, "owner_project_name": context.project_name}
+    return values | {name: value and bounds.fitted(value) for name, value in owner.items()}
 
 
 def _request_spec(context: RequestContext, wish: Wish, found: Resolved, uuid: str, count: int) -> objects.RequestSpec:

@@ -1,11 +1,12 @@
 """What a request for new servers asks for, with the forms of older versions taken away."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kilonova.api import numbers
 from kilonova.api.servers.creation import devices
+from kilonova.db import exact
 from kilonova.wire.http.faults import bad_request
 
 Networks = list[dict[str, Any]] | Literal["auto", "none"] | None
@@ -86,7 +87,7 @@ def read(body: Mapping[str, Any], version: int) -> Wish:
         user_data=server.get("user_data") or None,
         config_drive=devices.truth(server.get("config_drive", False)),
         metadata=server.get("metadata") or {},
-        tags=list(dict.fromkeys(server.get("tags") or ())),
+        tags=_tags(server.get("tags") or ()),
         security_groups=list(dict.fromkeys(g["name"] for g in server.get("security_groups") or () if g.get("name"))),
         zone=zone_of(server.get("availability_zone")),
         zone_text=server.get("availability_zone"),
@@ -105,6 +106,14 @@ def read(body: Mapping[str, Any], version: int) -> Wish:
         trusted_certs=list(server.get("trusted_image_certificates") or ()),
         files=_files(server.get("personality") or ()),
     )
+
+
+def _tags(given: Iterable[str]) -> list[str]:
+    """Raises `Fault` 400 for tags that not every database tells apart."""
+    clash = exact.clash(given)
+    if clash is not None:
+        raise bad_request(exact.sentence("Tags", clash))
+    return list(dict.fromkeys(given))
 
 
 def zone_of(text: str | None) -> Zone:
