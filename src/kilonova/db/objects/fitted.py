@@ -1,7 +1,7 @@
-"""The record of an instance with text that every database holds, for when the database has refused it as it was asked for.
+"""The record of an instance with text that every database holds, for when the database has refused the one asked for.
 
 Peers' services accept text that MySQL's tables do not hold. Such a server ends in ERROR, and that record has to be
-written: with a mark in the place of what cannot be stored, and without the keys and tags that MySQL does not tell apart.
+written: with a mark in the place of what cannot be stored, and without the tags that MySQL does not tell apart.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from kilonova.wire.http.faults import Fault, bad_request
 
 DEEPEST: Final = 64
 MOST_VALUES: Final = 64
-LARGEST: Final = 2**63 - 1
+LARGEST: Final = 10**255 - 1
+"""Extra specs are numbers of as many digits as their texts may have; what becomes a column has bounds of its own."""
+
 _UNFIT: Final = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 _NUL: Final = "\0"
 _NEVER_STORED: Final = frozenset({"adminPass"})
