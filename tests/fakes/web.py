@@ -56,6 +56,8 @@ class FakeService:
         self.calls: list[tuple[str, str]] = []
         self.requests: list[Request] = []
         self.latency = 0.0
+        self.away: int | None = None
+        """While set, every request is answered with this status; with 0 nobody listens."""
         self.faults: list[Fault] = []
         self._routes = [
             (method, pattern, getattr(self, name))
@@ -71,6 +73,10 @@ class FakeService:
         with self.lock:
             self.calls.append((request.method, request.path))
             self.requests.append(request)
+            if self.away == 0:
+                raise ServiceUnavailable("fake", "Connection refused", sent=False)
+            if self.away:
+                return reply(self.away, {"message": "away"})
             fault = self._fault(request)
             if fault is not None and not fault.after:
                 return answer(fault)

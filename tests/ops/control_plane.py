@@ -35,6 +35,7 @@ QUICK = {
     "flow_grace": 1.0,
     "flow_watch": 0.2,
     "flow_resend": 3.0,
+    "service_patience": 8.0,
     "reconcile_interval": 0.5,
     "reconcile_grace": 1.0,
     "node_write_delay": 0.05,

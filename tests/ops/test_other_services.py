@@ -33,6 +33,9 @@ def spoil(service: Any, method: str, path: str, status: int) -> None:
 
 @pytest.mark.parametrize("status", [403, 404, 409, 500, LOST])
 def test_a_build_ends_with_a_reason_and_leaves_nothing(cloud: ControlPlane, status: int) -> None:
+    # What passes is waited for until then.
+    cloud.conf.set_override("build_deadline", 3.0, "kilonova")
+    cloud.conf.set_override("service_patience", 1.0, "kilonova")
     for service, method, path in CALLS:
         label = f"{service} {method} {path} {status}"
         volume = cloud.cloud.cinder.volume(project=PROJECT)

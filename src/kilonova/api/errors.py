@@ -4,14 +4,14 @@ import logging
 from typing import Final
 
 from kilonova.clients.http import ServiceError
-from kilonova.contract.exceptions import CinderConnectionFailed, NovaException
+from kilonova.clients.refusals import CODES
+from kilonova.contract.exceptions import NovaException
 from kilonova.wire.http.faults import Fault
 from kilonova.wire.rpc.errors import RpcUnreachable
 
 LOG = logging.getLogger(__name__)
 __all__ = ["no_answer", "seen"]
 _UNSEEN: Final = 500
-_BUSY: Final = 429
 
 
 def no_answer() -> Fault:
@@ -25,11 +25,9 @@ def seen(error: Exception) -> tuple[int, str] | None:
         return error.code, error.format_message()
     if isinstance(error, ServiceError):
         LOG.warning("another service is in the way: %s", error)
-        passing = error.status is None or error.status >= _UNSEEN or error.status == _BUSY
-        return (503, f"{error.for_users} Try again later.") if passing else (500, error.for_users)
-    if isinstance(error, CinderConnectionFailed):
-        LOG.warning("another service is in the way: %s", error)
-        return 503, "The service cinder does not answer. Try again later."
+        if error.passes or (error.status or 0) >= _UNSEEN:
+            return 503, f"{error.for_users} Try again later."
+        return (CODES.get(error.status or 0, _UNSEEN) if error.words else _UNSEEN), error.for_users
     if isinstance(error, RpcUnreachable):
         return 503, "The message bus does not answer; try again later."
     return None

@@ -61,10 +61,16 @@ class ServiceError(Exception):
         return self.meaning.passes
 
     @property
+    def refuses(self) -> bool:
+        """Whether the service does not do this, however often and from wherever it is asked."""
+        refused = self.status is not None and 400 <= self.status < 500 and not self.passes
+        return refused and self.status not in _ABOUT_US
+
+    @property
     def words(self) -> str | None:
         """The service's own words, if it refused for good what a user asked for, and said why."""
-        refused = self.status is not None and 400 <= self.status < 500 and not self.passes
-        if not refused or self.status in _ABOUT_US or self.service not in USERS_OWN:
+        # Another body than an error of the service's own is from something in between.
+        if not self.refuses or self.service not in USERS_OWN or self.detail.startswith(("<", "{", "[")):
             return None
         return _CONTROL.sub(" ", self.detail)[:_LONGEST_WORDS] or None
 
@@ -193,6 +199,11 @@ class Http:
         """The reply as an exception, with the service's own words."""
         kind, message = explain(reply)
         return ServiceError(self.service, message, reply.status, kind)
+
+
+def passes(exc: Exception) -> bool:
+    """Whether another service is only away, or too busy, for now."""
+    return isinstance(exc, ServiceError) and exc.passes
 
 
 def may_repeat(request: Request, exc: ServiceError) -> bool:

@@ -34,8 +34,9 @@ class ExternalEvents:
     def __init__(self, cancelled: Callable[[], Exception]) -> None:
         """`cancelled` makes what a waiter raises when its instance is to be deleted."""
         self._waits: dict[str, list[_Wait]] = {}
+        self.closed = False
+        """The agent ends."""
         self._refused: set[str] = set()
-        self._closed = False
         self._changed = threading.Condition()
         self._cancelled = cancelled
 
@@ -103,7 +104,7 @@ class ExternalEvents:
             self._changed.notify_all()
 
     def _check(self, uuid: str) -> None:
-        if self._closed:
+        if self.closed:
             raise Closed
         if uuid in self._refused:
             raise self._cancelled()
@@ -111,7 +112,7 @@ class ExternalEvents:
     def close(self) -> None:
         """The agent ends: let all waits end, and their jobs stop where they are. They raise Closed."""
         with self._changed:
-            self._closed = True
+            self.closed = True
             for wait in (each for waits in self._waits.values() for each in waits):
                 wait.verdict = CLOSED
             self._changed.notify_all()

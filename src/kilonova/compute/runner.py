@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import ids, log, present
+from kilonova.clients.patience import patient
 from kilonova.compute.journal import book, payloads
 from kilonova.compute.lanes import Closed, Preempted, Turn
 from kilonova.contract import context, exceptions, objects
@@ -43,6 +44,12 @@ class Work:
     def step(self, name: str) -> None:
         """Note how far the operation has come; gives way here when a delete waits. Raises Preempted."""
         self.agent.journal.step(self.entry, name)
+        self.turn.check()
+
+    def check_wanted(self) -> None:
+        """Asked while another service is waited for. Raises Preempted for a delete, Closed when the agent ends."""
+        if self.agent.events.closed:
+            raise Closed
         self.turn.check()
 
 
@@ -163,7 +170,7 @@ class Runner:
         journal = self._agent.journal
         perform = (operation.recover if work.resumed else None) or operation.perform
         try:
-            with recorded(work, operation):
+            with recorded(work, operation), patient(self._agent.conf.kilonova.service_patience, work.check_wanted):
                 result = perform(work)
         except Overtaken as exc:
             why = str(exc.__cause__) or "preempted"

@@ -71,6 +71,13 @@ OPTIONS: list[cfg.Opt] = [
         help="Seconds after which a build that is neither active nor failed is given up: the server goes to ERROR.",
     ),
     cfg.FloatOpt(
+        "service_patience",
+        default=300.0,
+        min=0.0,
+        help="Seconds for which an operation on a compute host waits for another service that is away. After that a "
+        "build is tried on another host, and a delete is repeated later.",
+    ),
+    cfg.FloatOpt(
         "network_memory",
         default=5.0,
         min=0.0,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
+from kilonova.clients import refusals
 from kilonova.clients.cinder import translate
-from kilonova.clients.http import Http, Reply, ServiceError, ServiceUnavailable
+from kilonova.clients.http import Http, Reply, passes
+from kilonova.clients.patience import outlast
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 
@@ -30,7 +32,7 @@ class Cinder:
     # --- volumes ---------------------------------------------------------------------------
 
     def volume_show(self, ctxt: RequestContext, volume_id: str, microversion: str | None = None) -> dict[str, Any]:
-        """A volume (see `translate.volume`). Raises VolumeNotFound, CinderConnectionFailed, Forbidden.
+        """A volume (see `translate.volume`). Raises VolumeNotFound, Forbidden, ServiceUnavailable.
 
         `microversion` 3.48 brings shared_targets and service_uuid; CinderAPIVersionNotAvailable where too old.
         """
@@ -48,9 +50,7 @@ class Cinder:
         """
         body = {"size": size, "name": name, **{key: value for key, value in more.items() if value is not None}}
         reply = self._call(ctxt, "POST", "/volumes", None, body={"volume": body})
-        if reply.status == 404:
-            raise exceptions.NotFound(self._http.error(reply).detail)
-        return translate.volume(self._expect(reply).json()["volume"])
+        return translate.volume(self._expect(reply, "new volume").json()["volume"])
 
     def volume_delete(self, ctxt: RequestContext, volume_id: str) -> None:
         """Raises VolumeNotFound, InvalidInput while it is in use."""
@@ -92,8 +92,22 @@ class Cinder:
         """Reserve a volume for a server; with a connector also export it to that host.
 
         A reservation that an earlier try of the same server left (no connector, same volume) is taken
-        instead of a second one. Raises VolumeNotFound, InvalidInput, CinderConnectionFailed.
+        instead of a second one, so that it may be repeated. Raises VolumeNotFound, InvalidInput, ServiceUnavailable.
         """
+        return outlast(
+            lambda: self._reserve(ctxt, volume_id, instance_uuid, connector, mountpoint),
+            passes,
+            f"reservation of volume {volume_id}",
+        )
+
+    def _reserve(
+        self,
+        ctxt: RequestContext,
+        volume_id: str,
+        instance_uuid: str,
+        connector: Mapping[str, Any] | None,
+        mountpoint: str | None,
+    ) -> dict[str, Any]:
         held = self.attachment_find(ctxt, volume_id, instance_uuid)
         if held is not None and held["status"] in ("reserved", "attaching") and not held["connection_info"]:
             if connector is None:
@@ -129,9 +143,12 @@ class Cinder:
         return translate.attachment(self._attachment(reply, attachment_id).json()["attachment"])
 
     def attachment_complete(self, ctxt: RequestContext, attachment_id: str) -> None:
-        """The guest has the volume: it becomes in-use."""
-        path = f"/attachments/{attachment_id}/action"
-        self._attachment(self._call(ctxt, "POST", path, ATTACHMENTS, body={"os-complete": None}), attachment_id)
+        """The guest has the volume: it becomes in-use. May be repeated."""
+        path, body = f"/attachments/{attachment_id}/action", {"os-complete": None}
+        reply = outlast(
+            lambda: self._call(ctxt, "POST", path, ATTACHMENTS, body=body), passes, f"attachment {attachment_id}"
+        )
+        self._attachment(reply, attachment_id)
 
     def attachment_delete(self, ctxt: RequestContext, attachment_id: str) -> bool:
         """Let go of the volume; False when there is no such attachment (any more)."""
@@ -146,9 +163,7 @@ class Cinder:
     def snapshot_show(self, ctxt: RequestContext, snapshot_id: str) -> dict[str, Any]:
         """Raises SnapshotNotFound."""
         reply = self._call(ctxt, "GET", f"/snapshots/{snapshot_id}", None)
-        if reply.status == 404:
-            raise exceptions.SnapshotNotFound(snapshot_id=snapshot_id)
-        return translate.snapshot(self._expect(reply).json()["snapshot"])
+        return translate.snapshot(self._expect(reply, "snapshot", snapshot_id=snapshot_id).json()["snapshot"])
 
     def snapshot_create(
         self, ctxt: RequestContext, volume_id: str, name: str, description: str = "", *, force: bool = False
@@ -160,9 +175,7 @@ class Cinder:
 
     def snapshot_delete(self, ctxt: RequestContext, snapshot_id: str) -> None:
         reply = self._call(ctxt, "DELETE", f"/snapshots/{snapshot_id}", None)
-        if reply.status == 404:
-            raise exceptions.SnapshotNotFound(snapshot_id=snapshot_id)
-        self._expect(reply)
+        self._expect(reply, "snapshot", snapshot_id=snapshot_id)
 
     def absolute_limits(self, ctxt: RequestContext) -> dict[str, int]:
         """The project's quotas and what it uses of them."""
@@ -182,41 +195,18 @@ class Cinder:
             params["marker"] = body[key][-1]["id"]
 
     def _call(self, ctxt: RequestContext, method: str, path: str, microversion: str | None, **more: Any) -> Reply:
-        try:
-            return self._http.call(ctxt, method, path, microversion=microversion or BASE, **more)
-        except ServiceUnavailable as exc:
-            if exc.status is None:
-                raise exceptions.CinderConnectionFailed(reason=exc.detail) from exc
-            raise
+        return self._http.call(ctxt, method, path, microversion=microversion or BASE, **more)
 
     def _volume(self, reply: Reply, volume_id: str) -> Reply:
-        if reply.status == 404:
-            raise exceptions.VolumeNotFound(volume_id=volume_id)
-        return self._expect(reply)
+        return self._expect(reply, "volume", volume_id=volume_id)
 
     def _attachment(self, reply: Reply, attachment_id: str) -> Reply:
-        if reply.status == 404:
-            raise exceptions.VolumeAttachmentNotFound(attachment_id=attachment_id)
-        return self._expect(reply)
+        return self._expect(reply, "attachment", attachment_id=attachment_id)
 
-    def _expect(self, reply: Reply) -> Reply:
+    def _expect(self, reply: Reply, about: str = "", **ids: str) -> Reply:
         if not reply.ok:
-            refused(self._http.error(reply))
+            raise refusals.of(self._http.error(reply), about, **ids)
         return reply
-
-
-def refused(error: ServiceError) -> NoReturn:
-    """Cinder's refusal in the words users know."""
-    match error.status:
-        case 400:
-            raise exceptions.InvalidInput(reason=error.detail) from error
-        case 401 | 403:
-            raise exceptions.Forbidden(error.detail) from error
-        case 406:
-            raise exceptions.CinderAPIVersionNotAvailable(version=error.detail) from error
-        case 413:
-            raise exceptions.OverQuota(error.detail) from error
-    raise error
 
 
 def with_mountpoint(connector: Mapping[str, Any], mountpoint: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from kilonova.base import retry
-from kilonova.clients import passing, patience
+from kilonova.clients import passing, patience, refusals
 from kilonova.clients.glance import translate
 from kilonova.clients.http import Http, Reply, Request, ServiceUnavailable
 from kilonova.clients.passing import Meaning
@@ -79,9 +79,7 @@ class Glance:
     def image_delete(self, ctxt: RequestContext, image_id: str) -> None:
         """Raises ImageNotFound, ImageNotAuthorized, ImageDeleteConflict (a server's volume uses it)."""
         reply = self._http.call(ctxt, "DELETE", f"/v2/images/{image_id}")
-        if reply.status == 409:
-            raise exceptions.ImageDeleteConflict(reason=self._http.error(reply).detail)
-        self._expect(reply, image_id)
+        self._expect(reply, image_id, "image deletion")
 
     # --- downloading -----------------------------------------------------------------------
 
@@ -138,11 +136,10 @@ class Glance:
     def _image(self, ctxt: RequestContext, image_id: str) -> dict[str, Any]:
         return dict(self._expect(self._http.call(ctxt, "GET", f"/v2/images/{image_id}"), image_id).json())
 
-    def _expect(self, reply: Reply, image_id: str | None) -> Reply:
-        if reply.ok:
-            return reply
-        refused(reply.status, image_id, self._http.error(reply).detail)
-        raise self._http.error(reply)
+    def _expect(self, reply: Reply, image_id: str | None, about: str = "") -> Reply:
+        if not reply.ok:
+            raise refusals.of(self._http.error(reply), about, image_id=image_id)
+        return reply
 
 
 class ChecksumMismatch(exceptions.ImageUnacceptable):
@@ -157,17 +154,3 @@ def digest_for(image: Mapping[str, Any]) -> tuple[Any, str] | None:
     if image.get("checksum"):
         return hashlib.md5(usedforsecurity=False), image["checksum"]
     return None
-
-
-def refused(status: int, image_id: str | None, detail: str) -> None:
-    """Raise Glance's refusal in the words users know."""
-    match status:
-        case 401 | 403:
-            raise exceptions.ImageNotAuthorized(image_id=image_id)
-        case 404:
-            raise exceptions.ImageNotFound(image_id=image_id)
-        case 400:
-            raise exceptions.ImageBadRequest(image_id=image_id, response=detail)
-        case 413:
-            raise exceptions.ImageQuotaExceeded(image_id=image_id)
-    return

@@ -10,11 +10,12 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from kilonova.base import clock
+from kilonova.clients import refusals
 from kilonova.clients.http import ServiceError
 from kilonova.clients.neutron import requests
 from kilonova.clients.neutron.rest import Item, NeutronError, NeutronRest
@@ -162,7 +163,7 @@ class Allocation:
         try:
             port = self._rest.create(self._ctxt, "ports", body, admin=bound)
         except NeutronError as exc:
-            refused_create(exc, network["id"], address)
+            raise refusals.of(exc, "new port", network_id=network["id"], address=address) from exc
         self.made.add(port["id"])
         if bound:
             self._bound.add(port["id"])
@@ -201,7 +202,7 @@ class Allocation:
             return self._rest.update(self._ctxt, "ports", port["id"], values, admin=True, revision=revision)
         except NeutronError as exc:
             if exc.status != 412:
-                refused_update(exc, port["id"])
+                raise refusals.of(exc, "port", port_id=port["id"]) from exc
         now = self._rest.port_show(self._ctxt, port["id"], admin=True)
         if now.get("device_id") not in ("", None, self._instance.uuid):
             raise exceptions.PortInUse(port_id=port["id"])
@@ -232,11 +233,7 @@ class Allocation:
         try:
             self._rest.update(self._ctxt, "ports", port_id, {"dns_name": self._instance.hostname})
         except NeutronError as exc:
-            if exc.status == 400:
-                raise exceptions.InvalidInput(
-                    reason=f"Instance hostname {self._instance.hostname} is not a valid DNS name"
-                ) from exc
-            raise
+            raise refusals.of(exc, "port name", hostname=self._instance.hostname) from exc
 
 
 def holders(port: Item, mapping: Mapping[str, Sequence[str]], *, grouped: bool) -> Any:
@@ -315,29 +312,3 @@ def quietly(call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         call(*args, **kwargs)
     except (ServiceError, exceptions.NovaException):
         LOG.warning("undoing a port allocation: %s%s failed", call.__name__, args[1:], exc_info=True)
-
-
-def refused_create(exc: NeutronError, network_id: str, address: Any) -> NoReturn:
-    """Neutron's refusal to make a port in the words users know."""
-    match exc.kind:
-        case "OverQuota":
-            raise exceptions.PortLimitExceeded() from exc
-        case "IpAddressGenerationFailure":
-            raise exceptions.NoMoreFixedIps(net=network_id) from exc
-        case "InvalidIpForNetwork" | "InvalidIpForSubnet":
-            reason = f"Fixed IP {address} is not a valid ip address for network {network_id}."
-            raise exceptions.InvalidInput(reason=reason) from exc
-        case "IpAddressInUse" | "IpAddressAlreadyAllocated":
-            raise exceptions.FixedIpAlreadyInUse(f"Fixed IP {address} is already in use.") from exc
-    raise exc
-
-
-def refused_update(exc: NeutronError, port_id: str) -> NoReturn:
-    match exc.kind:
-        case "MacAddressInUse":
-            raise exceptions.PortInUse(port_id=port_id) from exc
-        case "HostNotCompatibleWithFixedIps" | "FixedIpsSubnetsNotOnSameSegment":
-            raise exceptions.FixedIpInvalidOnHost(port_id=port_id) from exc
-    if exc.status == 404:
-        raise exceptions.PortNotFound(port_id=port_id) from exc
-    raise exc

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from kilonova.clients.http import passes
 from kilonova.clients.neutron import allocation, info, requests, resource_requests, security_groups
 from kilonova.clients.neutron.memory import Memory
 from kilonova.clients.neutron.rest import Item, NeutronRest, project_of
+from kilonova.clients.patience import outlast
 from kilonova.contract import network_info, objects
 from kilonova.contract.context import RequestContext
 
@@ -71,24 +76,42 @@ class Neutron:
         """
         if requests.wants_none(requested):
             return []
-        wanted = [] if requests.wants_auto(requested) else requests.as_list(requested)
-        existing = requests.requested_ports(self.rest, ctxt, instance, wanted)
-        ordered = [_resolved(each, existing) for each in wanted]
-        external = ctxt.is_admin if may_attach_external is None else may_attach_external
-        networks = requests.networks_for_build(
-            self.rest, self._memory, ctxt, instance, requested, ordered, may_attach_external=external
-        )
-        if not networks:
-            return []
-        groups = self._group_ids(ctxt, instance, security_groups)
         wish = allocation.Wish(
             host,
-            groups,
             in_one=self._bound_at_once,
             mapping=mapping or {},
             pci_profiles=pci_profiles or {},
             attached=frozenset(attached),
         )
+        external = ctxt.is_admin if may_attach_external is None else may_attach_external
+        tries = itertools.count()
+
+        def attempt() -> network_info.NetworkInfo:
+            fresh = first and next(tries) == 0
+            return self._allocate(ctxt, instance, requested, security_groups, wish, external=external, first=fresh)
+
+        return outlast(attempt, passes, f"ports of server {instance.uuid}")
+
+    def _allocate(
+        self,
+        ctxt: RequestContext,
+        instance: objects.Instance,
+        requested: requests.Requested,
+        security_groups: Sequence[str] | None,
+        wish: allocation.Wish,
+        *,
+        external: bool,
+        first: bool,
+    ) -> network_info.NetworkInfo:
+        wanted = [] if requests.wants_auto(requested) else requests.as_list(requested)
+        existing = requests.requested_ports(self.rest, ctxt, instance, wanted)
+        ordered = [_resolved(each, existing) for each in wanted]
+        networks = requests.networks_for_build(
+            self.rest, self._memory, ctxt, instance, requested, ordered, may_attach_external=external
+        )
+        if not networks:
+            return []
+        wish = msgspec.structs.replace(wish, groups=self._group_ids(ctxt, instance, security_groups))
         leftovers = [] if first else info.ports_of(self.rest, ctxt, instance.uuid, instance.project_id)
         work = allocation.Allocation(self.rest, ctxt, instance, wish)
         done = work.run(ordered, networks, existing, leftovers)

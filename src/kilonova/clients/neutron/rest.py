@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import clock
+from kilonova.clients import refusals
 from kilonova.clients.http import Http, Reply, ServiceError
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
@@ -146,11 +147,7 @@ class NeutronRest:
         if reply.ok:
             return reply
         error = self._http.error(reply)
-        if reply.status == 401:
-            raise exceptions.Unauthorized()
-        if reply.status == 403:
-            raise exceptions.Forbidden(error.detail)
-        raise NeutronError(error.service, error.detail, error.status, error.kind)
+        raise refusals.of(NeutronError(error.service, error.detail, error.status, error.kind))
 
 
 def project_of(ctxt: RequestContext) -> str:

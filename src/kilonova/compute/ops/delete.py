@@ -7,6 +7,7 @@ import logging
 from kilonova.base import clock
 from kilonova.compute import block_devices, removal
 from kilonova.compute.ops.build.job import as_list
+from kilonova.compute.outages import passes
 from kilonova.compute.runner import Work
 from kilonova.contract import exceptions, objects
 from kilonova.contract.states import VM, Power
@@ -15,7 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 def perform(work: Work) -> str:
-    """Delete; on failure the server is in ERROR and can be deleted again."""
+    """Delete; on failure the server is in ERROR and can be deleted again. While something else is away it stays as it
+    is: a delete that was accepted is asked for again by its flow, or by the repair of stuck tasks.
+    """
     agent, instance = work.agent, work.instance
     agent.events.allow(instance.uuid)
     try:
@@ -23,8 +26,9 @@ def perform(work: Work) -> str:
     except exceptions.InstanceNotFound:
         LOG.info("instance %s was deleted by somebody else", instance.uuid)
         forget(work)
-    except Exception:
-        set_error(work)
+    except Exception as exc:
+        if not passes(exc):
+            set_error(work)
         raise
     return "deleted"
 
@@ -34,6 +38,8 @@ def remove(work: Work) -> None:
     agent.store.complete(ctxt.elevated("yes"), instance, "info_cache", "flavor", "system_metadata", "metadata")
     removal.take_down(agent, ctxt, instance, current_mappings(work))
     agent.store.interfaces_forget(ctxt, instance.uuid)
+    # Before the record says that the server is deleted: until then its task tells everybody to go on with it.
+    forget(work)
     instance.vm_state = VM.DELETED
     instance.task_state = None
     instance.power_state = Power.PENDING
@@ -41,7 +47,6 @@ def remove(work: Work) -> None:
     # Else an agent of Nova's would look for its files again and again.
     instance.cleaned = True
     agent.store.save(ctxt, instance)
-    forget(work)
     # The record goes last: while it is there, the delete can be found and repeated.
     agent.store.destroy(ctxt, instance)
     agent.forget_at_schedulers(ctxt, instance.uuid)

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from kilonova.base import log, retry
+from kilonova.clients.http import ServiceError
 from kilonova.compute import block_devices, network, releases
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.ops.build.job import GONE, OVERTAKEN, RESCHEDULED, Build
@@ -45,6 +46,27 @@ HOPELESS: tuple[type[Exception], ...] = (
     exceptions.InvalidInput,
     exceptions.RequestedVRamTooHigh,
     exceptions.Base64Exception,
+    # What other services said of what was asked for.
+    exceptions.Forbidden,
+    exceptions.Unauthorized,
+    exceptions.OverQuota,
+    exceptions.ImageBadRequest,
+    exceptions.ImageNotAuthorized,
+    exceptions.ImageNotFound,
+    exceptions.FixedIpAlreadyInUse,
+    exceptions.NetworkAmbiguous,
+    exceptions.NetworkNotFound,
+    exceptions.NoUniqueMatch,
+    exceptions.PortInUse,
+    exceptions.PortNotFound,
+    exceptions.PortNotUsable,
+    exceptions.PortNotUsableDNS,
+    exceptions.SecurityGroupCannotBeApplied,
+    exceptions.SecurityGroupNotFound,
+    exceptions.InvalidVolume,
+    exceptions.SnapshotNotFound,
+    exceptions.VolumeAttachmentNotFound,
+    exceptions.VolumeNotFound,
 )
 """The same everywhere: another host would fail alike."""
 
@@ -119,6 +141,8 @@ def _hopeless(where: str | None, cause: Exception) -> str | None:
     """The reason when no host would do better."""
     if isinstance(cause, exceptions.NoMoreFixedIps):
         return f"Failed to allocate the network(s) with error {message_of(cause)}, not rescheduling."
+    if isinstance(cause, ServiceError) and cause.refuses:
+        return cause.for_users
     if isinstance(cause, NO_NETWORK):
         return "Failed to allocate the network(s), not rescheduling."
     if where == VOLUMES:

@@ -1,0 +1,171 @@
+"""Other services, and databases, that are away for a while: builds wait and go on, accepted deletes are carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.ops.control_plane import CELL, PROJECT, ControlPlane
+
+from kilonova.db.engine import Database
+
+SERVICES = ("placement", "neutron", "cinder", "glance")
+SECONDS = 4.0
+
+
+@contextlib.contextmanager
+def away(cloud: ControlPlane, names: tuple[str, ...], how: int, seconds: float = SECONDS) -> Iterator[None]:
+    """The services are away when the block begins, and for some seconds."""
+    fakes = [getattr(cloud.cloud, name) for name in names]
+    for fake in fakes:
+        fake.away = how
+
+    def back() -> None:
+        for fake in fakes:
+            fake.away = None
+
+    timer = threading.Timer(seconds, back)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
+def accepted(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, count: int = 1) -> list[str]:
+    """Servers with a volume each that are accepted but not sent to any host yet; call the second to let them go on."""
+    ids = []
+    for number in range(count):
+        volume = cloud.cloud.cinder.volume(project=PROJECT)
+        devices = [
+            {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
+            {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
+        ]
+        ids.append(cloud.create(f"s{number}", block_device_mapping_v2=devices)["id"])
+    return ids
+
+
+@pytest.mark.parametrize("how", [503, 502, 429, 0])
+@pytest.mark.parametrize("name", SERVICES)
+def test_builds_wait_for_a_service_that_is_away(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str, how: int
+) -> None:
+    from kilonova.conductor.building import sending
+
+    go_on = cloud.hold(monkeypatch, sending, "cast_build") if name != "placement" else threading.Event()
+    held = [] if name == "placement" else accepted(cloud, monkeypatch, 3)
+    if name == "placement":
+        go_on = cloud.hold(monkeypatch, type(cloud.parts.clients.placement), "allocation_candidates")
+        held = accepted(cloud, monkeypatch, 3)
+    with away(cloud, (name,), how):
+        go_on.set()
+    for server in held:
+        cloud.until_status(server, "ACTIVE")
+    assert not cloud.leftovers()
+
+
+@pytest.mark.parametrize("how", [503, 0])
+@pytest.mark.parametrize("name", SERVICES[:3])
+def test_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: int) -> None:
+    """Though the service stays away for longer than a host waits for it."""
+    cloud.conf.set_override("service_patience", 1.0, "kilonova")
+    volume = cloud.cloud.cinder.volume(project=PROJECT)
+    devices = [
+        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
+        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
+    ]
+    servers = [cloud.active(block_device_mapping_v2=devices)["id"], cloud.active("two")["id"]]
+    seen: set[str] = set()
+    with away(cloud, (name,), how):
+        for server in servers:
+            cloud.delete(server)
+        ends = time.monotonic() + SECONDS - 0.5
+        while time.monotonic() < ends:
+            answers = [cloud.request("GET", f"/servers/{server}", user="admin") for server in servers]
+            seen |= {answer.json["server"]["status"] for answer in answers if answer.status_code == 200}
+            time.sleep(0.2)
+    for server in servers:
+        cloud.until_gone(server)
+    assert "ERROR" not in seen
+    cloud.assert_clean()
+
+
+@pytest.mark.parametrize("name", ["api", "cell"])
+def test_a_database_that_is_full_for_a_while(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Nothing can be written for some seconds, in the middle of builds and deletions."""
+    gone = [cloud.active(f"d{number}")["id"] for number in range(2)]
+    made = [cloud.create(f"s{number}")["id"] for number in range(3)]
+    for server in gone:
+        cloud.delete(server)
+    database = cloud.parts.cells.api if name == "api" else cloud.parts.cells.cell(CELL).database
+    full = threading.Event()
+    full.set()
+    write = Database.write
+
+    @contextlib.contextmanager
+    def writing(self: Database) -> Iterator[Any]:
+        with write(self) as tx:
+            yield tx
+            if self is database and full.is_set():
+                import sqlite3
+
+                raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
+
+    monkeypatch.setattr(Database, "write", writing)
+    time.sleep(SECONDS)
+    full.clear()
+    for server in made:
+        cloud.until_status(server, "ACTIVE", 60)
+    for server in gone:
+        cloud.until_gone(server, 60)
+    cloud.assert_clean()
+
+
+@pytest.mark.hosts("h1", "h2", "h3")
+@pytest.mark.parametrize(
+    ("service", "method", "path", "body"),
+    [
+        ("neutron", "POST", "/v2.0/ports$", {"NeutronError": {"type": "X", "message": "what you say", "detail": ""}}),
+        ("cinder", "PUT", "/attachments/", {"badRequest": {"code": 400, "message": "what you say"}}),
+        ("cinder", "POST", "/attachments/.*/action$", {"badRequest": {"code": 400, "message": "what you say"}}),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 403, 409])
+def test_a_refusal_reaches_the_user_in_the_services_words_after_one_host(
+    cloud: ControlPlane, service: str, method: str, path: str, body: Any, status: int
+) -> None:
+    fake = getattr(cloud.cloud, service)
+    fake.fail(method, path, status=status, body=body, times=1000)
+    volume = cloud.cloud.cinder.volume(project=PROJECT)
+    devices = [
+        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
+        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
+    ]
+    server = cloud.create(block_device_mapping_v2=devices)["id"]
+    shown = cloud.until_status(server, "ERROR")
+    assert shown["fault"]["message"].count("what you say") == 1
+    tries = [call for call in fake.calls if call[0] == method and fake.faults[0].path.match(call[1])]
+    assert len(tries) == 1
+    cloud.delete(server)
+    cloud.until_gone(server)
+    cloud.assert_clean()
+
+
+@pytest.mark.parametrize(("status", "code"), [(409, 400), (400, 400), (403, 403), (413, 403), (404, 400)])
+def test_o4_what_cinder_refuses_while_a_server_is_accepted(cloud: ControlPlane, status: int, code: int) -> None:
+    volume = cloud.cloud.cinder.volume(project=PROJECT, bootable="true")
+    device = {"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
+    body = {"any": {"code": status, "message": f"volume {volume} is busy elsewhere"}}
+    cloud.cloud.cinder.fail("POST", "/attachments$", status=status, body=body, times=1000)
+    answer = cloud.create(status=code, imageRef="", block_device_mapping_v2=[device])
+    message = next(iter(answer.values()))["message"]
+    assert volume in message
+    assert ("busy elsewhere" in message) is (status != 404)
+    assert cloud.cloud.cinder.volumes[volume]["status"] == "available"
