@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 import sqlalchemy as sa
 from tests.ops.control_plane import CELL, PROJECT, ControlPlane
 
+from kilonova.clients.placement.client import Placement
+from kilonova.conductor.building import sending
 from kilonova.db.engine import Database
 
 SERVICES = ("placement", "neutron", "cinder", "glance")
@@ -37,17 +40,13 @@ def away(cloud: ControlPlane, names: tuple[str, ...], how: int, seconds: float =
         timer.join()
 
 
-def accepted(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, count: int = 1) -> list[str]:
-    """Servers with a volume each that are accepted but not sent to any host yet; call the second to let them go on."""
-    ids = []
-    for number in range(count):
-        volume = cloud.cloud.cinder.volume(project=PROJECT)
-        devices = [
-            {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
-            {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
-        ]
-        ids.append(cloud.create(f"s{number}", block_device_mapping_v2=devices)["id"])
-    return ids
+def devices(cloud: ControlPlane) -> list[dict[str, Any]]:
+    """The image, and a volume of its own."""
+    volume = cloud.cloud.cinder.volume(project=PROJECT)
+    return [
+        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
+        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
+    ]
 
 
 @pytest.mark.parametrize("how", [503, 502, 429, 0])
@@ -55,13 +54,10 @@ def accepted(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, count: int = 
 def test_builds_wait_for_a_service_that_is_away(
     cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str, how: int
 ) -> None:
-    from kilonova.conductor.building import sending
-
-    go_on = cloud.hold(monkeypatch, sending, "cast_build") if name != "placement" else threading.Event()
-    held = [] if name == "placement" else accepted(cloud, monkeypatch, 3)
-    if name == "placement":
-        go_on = cloud.hold(monkeypatch, type(cloud.parts.clients.placement), "allocation_candidates")
-        held = accepted(cloud, monkeypatch, 3)
+    """They are held before their hosts are chosen, or before these are asked, until the service is away."""
+    where: Any = (Placement, "allocation_candidates") if name == "placement" else (sending, "cast_build")
+    go_on = cloud.hold(monkeypatch, *where)
+    held = [cloud.create(f"s{number}", block_device_mapping_v2=devices(cloud))["id"] for number in range(3)]
     with away(cloud, (name,), how):
         go_on.set()
     for server in held:
@@ -74,12 +70,7 @@ def test_builds_wait_for_a_service_that_is_away(
 def test_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: int) -> None:
     """Though the service stays away for longer than a host waits for it."""
     cloud.conf.set_override("service_patience", 1.0, "kilonova")
-    volume = cloud.cloud.cinder.volume(project=PROJECT)
-    devices = [
-        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
-        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
-    ]
-    servers = [cloud.active(block_device_mapping_v2=devices)["id"], cloud.active("two")["id"]]
+    servers = [cloud.active(block_device_mapping_v2=devices(cloud))["id"], cloud.active("two")["id"]]
     seen: set[str] = set()
     with away(cloud, (name,), how):
         for server in servers:
@@ -96,9 +87,7 @@ def test_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: 
 
 
 @pytest.mark.parametrize("name", ["api", "cell"])
-def test_a_database_that_is_full_for_a_while(
-    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_database_that_is_full_for_a_while(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Nothing can be written for some seconds, in the middle of builds and deletions."""
     gone = [cloud.active(f"d{number}")["id"] for number in range(2)]
     made = [cloud.create(f"s{number}")["id"] for number in range(3)]
@@ -114,8 +103,6 @@ def test_a_database_that_is_full_for_a_while(
         with write(self) as tx:
             yield tx
             if self is database and full.is_set():
-                import sqlite3
-
                 raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
 
     monkeypatch.setattr(Database, "write", writing)
@@ -143,12 +130,7 @@ def test_a_refusal_reaches_the_user_in_the_services_words_after_one_host(
 ) -> None:
     fake = getattr(cloud.cloud, service)
     fake.fail(method, path, status=status, body=body, times=1000)
-    volume = cloud.cloud.cinder.volume(project=PROJECT)
-    devices = [
-        {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": cloud.image},
-        {"source_type": "volume", "destination_type": "volume", "boot_index": 1, "uuid": volume},
-    ]
-    server = cloud.create(block_device_mapping_v2=devices)["id"]
+    server = cloud.create(block_device_mapping_v2=devices(cloud))["id"]
     shown = cloud.until_status(server, "ERROR")
     assert shown["fault"]["message"].count("what you say") == 1
     tries = [call for call in fake.calls if call[0] == method and fake.faults[0].path.match(call[1])]

@@ -53,10 +53,10 @@ def remove(work: Work) -> None:
 
 
 def current_mappings(work: Work) -> list[objects.BlockDeviceMapping]:
-    """Those of the request, unless a build may have changed them since."""
+    """Those of the request, unless it brought none, or a build may have changed them since."""
     given = as_list(work.args.get("bdms"))
     stale = any(block_devices.is_volume(m) and not (m.volume_id and m.get("connection_info")) for m in given)
-    return work.agent.store.block_devices(work.ctxt, work.instance.uuid) if stale else given
+    return given if given and not stale else work.agent.store.block_devices(work.ctxt, work.instance.uuid)
 
 
 def forget(work: Work) -> None:
