@@ -53,8 +53,10 @@ class FakeCinder(FakeService):
     @route("GET", "/volumes/detail")
     def list_volumes(self, request: Request) -> Any:
         wanted = ast.literal_eval(dict(query(request)).get("metadata", "{}"))
-        found = [each for each in self.volumes.values() if wanted.items() <= each["metadata"].items()]
-        return {"volumes": [self._shown(each) for each in found if self._visible(request, each)]}
+        marked = [each for each in self.volumes.values() if wanted.items() <= each["metadata"].items()]
+        found = [self._shown(each) for each in marked if self._visible(request, each)]
+        page, link = self.paged(request, found)
+        return {"volumes": page, **({"volumes_links": [{"rel": "next", "href": link}]} if link else {})}
 
     @route("POST", "/volumes")
     def create_volume(self, request: Request) -> Reply:
@@ -120,11 +122,8 @@ class FakeCinder(FakeService):
             for each in self.attachments.values()
             if all(each[keys[name]] == value for name, value in wanted.items() if name in keys)
         ]
-        if marker := wanted.get("marker"):
-            found = found[[each["id"] for each in found].index(marker) + 1 :]
-        if limit := int(wanted.get("limit", 0)):
-            found = found[:limit]
-        return {"attachments": found}
+        # Cinder says of no more here.
+        return {"attachments": self.paged(request, found)[0]}
 
     @route("GET", "/attachments/{item}")
     def show_attachment(self, request: Request, item: str) -> Any:

@@ -31,13 +31,11 @@ class FakeGlance(FakeService):
     @route("GET", "/v2/images")
     def list_images(self, request: Request) -> Any:
         wanted = dict(query(request))
-        limit, marker = int(wanted.pop("limit", 25)), wanted.pop("marker", None)
+        wanted = {name: value for name, value in wanted.items() if name not in ("limit", "marker")}
         found = [each for each in self.images.values() if self._visible(request, each)]
         found = [each for each in found if all(str(each.get(key)) == value for key, value in wanted.items())]
-        start = next((at + 1 for at, each in enumerate(found) if each["id"] == marker), 0)
-        page = found[start : start + limit]
-        more = {"next": "/v2/images?marker"} if start + limit < len(found) else {}
-        return {"images": page, **more}
+        page, link = self.paged(request, found)
+        return {"images": page, **({"next": link} if link else {})}
 
     @route("GET", "/v2/images/{item}")
     def show_image(self, request: Request, item: str) -> Any:

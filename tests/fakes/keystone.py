@@ -29,11 +29,16 @@ class FakeKeystone(FakeService):
     @route("GET", "/v3/services")
     def list_services(self, request: Request) -> Any:
         name = dict(query(request)).get("name")
-        return {"services": [{"id": id, "name": each} for each, id in self.services.items() if name in (None, each)]}
+        found = [{"id": id, "name": each} for each, id in self.services.items() if name in (None, each)]
+        return self._page(request, "services", found)
+
+    def _page(self, request: Request, key: str, found: list[dict[str, Any]]) -> Any:
+        page, link = self.paged(request, found)
+        return {key: page, "links": {"next": link}}
 
     @route("GET", "/v3/registered_limits")
     def registered_limits(self, request: Request) -> Any:
-        return {"registered_limits": _matching(self.limits, request)}
+        return self._page(request, "registered_limits", _matching(self.limits, request))
 
     @route("POST", "/v3/registered_limits")
     def register_limits(self, request: Request) -> Any:
@@ -41,7 +46,7 @@ class FakeKeystone(FakeService):
 
     @route("GET", "/v3/limits")
     def list_limits(self, request: Request) -> Any:
-        return {"limits": _matching(self.project_limits, request)}
+        return self._page(request, "limits", _matching(self.project_limits, request))
 
     @route("POST", "/v3/limits")
     def create_limits(self, request: Request) -> Any:
@@ -54,7 +59,7 @@ class FakeKeystone(FakeService):
 
 
 def _matching(limits: list[dict[str, Any]], request: Request) -> list[dict[str, Any]]:
-    wanted = dict(query(request))
+    wanted = {name: value for name, value in query(request) if name not in ("limit", "marker")}
     return [each for each in limits if all(each.get(name, value) == value for name, value in wanted.items())]
 
 

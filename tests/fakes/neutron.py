@@ -49,7 +49,6 @@ class FakeNeutron(FakeService):
         self.security_groups: dict[str, dict[str, Any]] = {}
         self.floatingips: dict[str, dict[str, Any]] = {}
         self.quotas: dict[str, dict[str, int]] = {}
-        self.longest_page = 1000
         self.unbindable: set[str] = set()
         self.auto_network: str | None = None
         self.on_bound: Any = None
@@ -139,35 +138,23 @@ class FakeNeutron(FakeService):
         return {"extensions": [{"alias": each} for each in self.extension_aliases]}
 
     def _page(self, request: Request, noun: str, records: dict[str, dict[str, Any]]) -> Any:
-        """Everything that matches, or the page asked for, with a link when there may be more."""
-        found = self._matching(request, records)
-        asked = dict(query(request))
-        if asked.get("sort_key") == "id":
-            found.sort(key=lambda each: str(each["id"]))
-        if marker := asked.get("marker"):
-            places = [each["id"] for each in found]
-            if marker not in places:
-                raise refused(404, "MarkerNotFound", f"marker {marker}")
-            found = found[places.index(marker) + 1 :]
-        if limit := int(asked.get("limit", 0)):
-            found = found[: min(limit, self.longest_page)]
-            if len(found) == min(limit, self.longest_page):
-                return {noun: found, f"{noun}_links": [{"rel": "next", "href": f"?marker={found[-1]['id']}"}]}
-        return {noun: found}
-
-    def _matching(self, request: Request, records: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """A page of what matches, with a link when there may be more."""
         wanted: dict[str, list[str]] = {}
         for name, value in query(request):
-            if name not in PAGING:
-                wanted.setdefault(name, []).append(value)
+            wanted.setdefault(name, []).append(value)
+        how = {name: wanted.pop(name)[0] for name in PAGING if name in wanted}
         fields = wanted.pop("fields", None)
         found = [
             record
             for record in records.values()
             if self._visible(request, record) and all(matches(record, key, each) for key, each in wanted.items())
         ]
-        shown = [self._shown(request, record) for record in found]
-        return [{name: each.get(name) for name in fields} for each in shown] if fields else shown
+        if how.get("sort_key") == "id":
+            found.sort(key=lambda each: str(each["id"]))
+        page, link = self.paged(request, found)
+        shown = [self._shown(request, record) for record in page]
+        items = [{name: each.get(name) for name in fields} for each in shown] if fields else shown
+        return {noun: items, **({f"{noun}_links": [{"rel": "next", "href": link}]} if link else {})}
 
     def _visible(self, request: Request, record: dict[str, Any]) -> bool:
         if request.admin or request.ctxt.is_admin or record.get("shared") or record.get("router:external"):

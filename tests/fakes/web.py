@@ -56,6 +56,8 @@ class FakeService:
         self.calls: list[tuple[str, str]] = []
         self.requests: list[Request] = []
         self.latency = 0.0
+        self.page = 2
+        """Items on one page of a list, whatever is asked for: all that lists must follow pages."""
         self.away: int | None = None
         """While set, every request is answered with this status; with 0 nobody listens."""
         self.faults: list[Fault] = []
@@ -101,6 +103,21 @@ class FakeService:
                     return exc.reply
                 return found if isinstance(found, Reply) else reply(200, found)
         return reply(404, {"message": f"no route {request.method} {request.path}"})
+
+    def paged(self, request: Request, items: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
+        """One page of `items` and the address of the next one, which services give with every full page."""
+        wanted = dict(query(request))
+        limit = min(self.page, int(wanted.get("limit") or self.page))
+        marker = wanted.get("marker")
+        ids = [str(each.get("id") or number) for number, each in enumerate(items)]
+        if marker is not None and marker not in ids:
+            raise Refused(400, {"badRequest": {"code": 400, "message": f"marker {marker} is not found"}})
+        start = 0 if marker is None else ids.index(marker) + 1
+        shown = items[start : start + limit]
+        if len(shown) < limit:
+            return shown, None
+        more = urllib.parse.urlencode({"limit": limit, "marker": ids[start + limit - 1]})
+        return shown, f"http://service{request.path}?{more}"
 
     # --- failures on demand ----------------------------------------------------------------
 

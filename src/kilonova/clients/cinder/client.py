@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kilonova.clients import refusals
+from kilonova.clients import paging, refusals
 from kilonova.clients.cinder import translate
-from kilonova.clients.http import Http, Reply, passes
+from kilonova.clients.http import Http, Params, Reply, passes
 from kilonova.clients.patience import outlast
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
@@ -121,13 +122,22 @@ class Cinder:
 
     def attachment_find(self, ctxt: RequestContext, volume_id: str, instance_uuid: str) -> dict[str, Any] | None:
         """The server's attachment of a volume, None when it has none."""
-        found = self.attachments(ctxt, volume_id=volume_id, instance_id=instance_uuid)
-        return found[0] if found else None
+        return next(self._attachments(ctxt, {"volume_id": volume_id, "instance_id": instance_uuid}), None)
 
     def attachments(self, ctxt: RequestContext, **filters: Any) -> list[dict[str, Any]]:
         """Attachments with details; filters instance_id, volume_id, status."""
-        found = self._pages(ctxt, "/attachments/detail", "attachments", filters, ATTACHMENTS)
-        return [translate.attachment(each) for each in found]
+        return list(self._attachments(ctxt, filters))
+
+    def attachments_behind(
+        self, ctxt: RequestContext, marker: str | None, most: int, **filters: Any
+    ) -> list[dict[str, Any]]:
+        """Up to so many attachments, those behind the marker; fewer at the end of the list."""
+        where = filters | ({"marker": marker} if marker else {})
+        return list(itertools.islice(self._attachments(ctxt, where), most))
+
+    def _attachments(self, ctxt: RequestContext, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        path = "/attachments/detail"
+        return map(translate.attachment, self._pages(ctxt, path, "attachments", filters, ATTACHMENTS, linked=False))
 
     def attachment_show(self, ctxt: RequestContext, attachment_id: str) -> dict[str, Any]:
         """Raises VolumeAttachmentNotFound."""
@@ -184,15 +194,21 @@ class Cinder:
     # --- shared ----------------------------------------------------------------------------
 
     def _pages(
-        self, ctxt: RequestContext, path: str, key: str, filters: Mapping[str, Any], microversion: str | None = None
+        self,
+        ctxt: RequestContext,
+        path: str,
+        key: str,
+        filters: Mapping[str, Any],
+        microversion: str | None = None,
+        *,
+        linked: bool = True,
     ) -> Iterator[dict[str, Any]]:
-        params = dict(filters)
-        while True:
-            body = self._expect(self._call(ctxt, "GET", path, microversion, params=params)).json()
-            yield from body[key]
-            if not body.get(f"{key}_links") or not body[key] or "limit" in filters:
-                return
-            params["marker"] = body[key][-1]["id"]
+        def ask(params: Params) -> Any:
+            return self._expect(self._call(ctxt, "GET", path, microversion, params=params)).json()
+
+        if "limit" in filters:
+            return iter(ask(filters)[key])
+        return paging.every("cinder", ask, filters, key, linked=linked)
 
     def _call(self, ctxt: RequestContext, method: str, path: str, microversion: str | None, **more: Any) -> Reply:
         return self._http.call(ctxt, method, path, microversion=microversion or BASE, **more)

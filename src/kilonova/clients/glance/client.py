@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from kilonova.base import retry
-from kilonova.clients import passing, patience, refusals
+from kilonova.clients import paging, passing, patience, refusals
 from kilonova.clients.glance import translate
-from kilonova.clients.http import Http, Reply, Request, ServiceUnavailable
+from kilonova.clients.http import Http, Params, Reply, Request, ServiceUnavailable
 from kilonova.clients.passing import Meaning
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
@@ -38,14 +38,13 @@ class Glance:
 
     def image_list(self, ctxt: RequestContext, **filters: Any) -> Iterator[dict[str, Any]]:
         """All images that match, page after page; filters are Glance's query parameters (limit and marker too)."""
-        params: dict[str, Any] = {"limit": PAGE, **filters}
-        path = "/v2/images"
-        while True:
-            body = self._expect(self._http.call(ctxt, "GET", path, params=params), None).json()
-            yield from (translate.from_glance(each) for each in body["images"])
-            if not body.get("next") or "limit" in filters:
-                return
-            params["marker"] = body["images"][-1]["id"]
+
+        def ask(params: Params) -> Any:
+            return self._expect(self._http.call(ctxt, "GET", "/v2/images", params=params), None).json()
+
+        if "limit" in filters:
+            return map(translate.from_glance, ask(filters)["images"])
+        return map(translate.from_glance, paging.every("glance", ask, {"limit": PAGE, **filters}, "images"))
 
     def image_create(self, ctxt: RequestContext, image: Mapping[str, Any]) -> dict[str, Any]:
         """A new image record without data; an `id` in it is kept. Raises ImageQuotaExceeded, ImageBadRequest."""

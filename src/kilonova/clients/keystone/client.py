@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from kilonova.clients.http import Http
+from kilonova.clients import paging
+from kilonova.clients.http import Http, Params
 from kilonova.contract.context import RequestContext
 
 
@@ -73,10 +74,13 @@ class Keystone:
         return True
 
     def _list(self, ctxt: RequestContext, noun: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-        reply = self._http.call(ctxt, "GET", f"/v3/{noun}", admin=True, params=params)
-        if not reply.ok:
-            raise self._http.error(reply)
-        return list(reply.json()[noun])
+        def ask(query: Params) -> Any:
+            reply = self._http.call(ctxt, "GET", f"/v3/{noun}", admin=True, params=query)
+            if not reply.ok:
+                raise self._http.error(reply)
+            return reply.json()
+
+        return list(paging.every("keystone", ask, params, noun))
 
 
 def _present(**values: Any) -> dict[str, Any]:

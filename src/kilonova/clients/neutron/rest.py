@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import clock
-from kilonova.clients import refusals
-from kilonova.clients.http import Http, Reply, ServiceError
+from kilonova.clients import paging, refusals
+from kilonova.clients.http import Http, Params, Reply, ServiceError
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 
@@ -38,16 +39,24 @@ class NeutronRest:
         None at the end.
         """
         where = filters | {"limit": limit, "sort_key": "id", "sort_dir": "asc"} | ({"marker": marker} if marker else {})
-        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=pairs(where))
-        body, key = self._expect(reply).json(), noun.replace("-", "_")
-        found: list[Item] = list(body[key])
-        more = any(link.get("rel") == "next" for link in body.get(f"{key}_links") or ())
-        return found, found[-1]["id"] if more and found else None
+        found = list(itertools.islice(self._all(ctxt, noun, where, admin=admin), limit))
+        return found, found[-1]["id"] if len(found) == limit else None
 
     def list(self, ctxt: RequestContext, noun: str, *, admin: bool = False, **filters: Any) -> list[Item]:
-        """All items of a collection (`ports`, `security-groups`, ...) that match; a list value matches any of it."""
-        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=pairs(filters))
-        return list(self._expect(reply).json()[noun.replace("-", "_")])
+        """All items of a collection (`ports`, `security-groups`, ...) that match; a list value matches any of it.
+
+        Many values are asked for in several requests, so that the URL stays below common limits of 8 KiB.
+        """
+
+        return [item for part in batches(filters) for item in self._all(ctxt, noun, part, admin=admin)]
+
+    def _all(self, ctxt: RequestContext, noun: str, where: Mapping[str, Any], *, admin: bool) -> Iterator[Item]:
+        """Page after page, as they are taken: Neutron may have shorter ones than are asked for."""
+
+        def ask(params: Params) -> Any:
+            return self._expect(self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=params)).json()
+
+        return paging.every("neutron", ask, pairs(where), noun.replace("-", "_"))
 
     def show(self, ctxt: RequestContext, noun: str, item: str, *, admin: bool = False, **query: Any) -> Item | None:
         """One item, None when there is none (or none that we may see)."""
@@ -160,6 +169,20 @@ def project_of(ctxt: RequestContext) -> str:
 def singular(noun: str) -> str:
     """`security-groups` -> `security_group`: the key of one item's body."""
     return noun.replace("-", "_").removesuffix("s")
+
+
+BATCH = 150
+"""Values of one filter in one query."""
+
+
+def batches(filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same filters, a long list of values cut into shorter ones; an item has one value, so it comes once."""
+    long = next((name for name, value in filters.items() if isinstance(value, list) and len(value) > BATCH), None)
+    if long is None:
+        yield dict(filters)
+        return
+    for start in range(0, len(filters[long]), BATCH):
+        yield from batches({**filters, long: filters[long][start : start + BATCH]})
 
 
 def pairs(filters: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -44,21 +44,12 @@ def _one(groups: Iterable[Item], wanted: str) -> str:
 
 
 def for_ports(rest: NeutronRest, ctxt: RequestContext, port_ids: Sequence[str]) -> dict[str, list[Item]]:
-    """{port id: its groups as {"id", "name"}} in two calls for any number of ports (in batches of 150)."""
-    ports: list[Item] = []
-    for start in range(0, len(port_ids), BATCH):
-        batch = list(port_ids[start : start + BATCH])
-        ports += rest.list(ctxt, "ports", id=batch, fields=["id", "security_groups"])
+    """{port id: its groups as {"id", "name"}} in two lists for any number of ports."""
+    ports = rest.list(ctxt, "ports", id=list(port_ids), fields=["id", "security_groups"]) if port_ids else []
     used = sorted({group for port in ports for group in port.get("security_groups", ())})
-    groups: dict[str, Item] = {}
-    for start in range(0, len(used), BATCH):
-        batch = used[start : start + BATCH]
-        groups |= {each["id"]: each for each in rest.list(ctxt, "security-groups", id=batch, fields=["id", "name"])}
+    found = rest.list(ctxt, "security-groups", id=used, fields=["id", "name"]) if used else []
+    groups = {each["id"]: each for each in found}
     return {
         port["id"]: [groups.get(each, {"id": each, "name": each}) for each in port.get("security_groups", ())]
         for port in ports
     }
-
-
-BATCH = 150
-"""Ids in one query, so that the URL stays below common limits of 8 KiB."""

@@ -46,13 +46,12 @@ class OrphanAttachments(Loop):
     def _page(self) -> list[dict[str, Any]]:
         """The next attachments; from the beginning when the one where the last page ended is gone."""
         cinder = self._world.clients.cinder
-        where = {"all_tenants": 1, "limit": PAGE}
         try:
-            return list(cinder.attachments(self._ctxt, **where, **({"marker": self.place} if self.place else {})))
-        except ServiceError as exc:
-            if self.place is None or exc.status not in (400, 404):
+            return cinder.attachments_behind(self._ctxt, self.place, PAGE, all_tenants=1)
+        except (ServiceError, exceptions.InvalidInput) as exc:
+            if self.place is None or (isinstance(exc, ServiceError) and exc.status != 404):
                 raise
-            return list(cinder.attachments(self._ctxt, **where))
+            return cinder.attachments_behind(self._ctxt, None, PAGE, all_tenants=1)
 
     def _suspected(self) -> Iterable[dict[str, Any]]:
         """Attachments that looked wrong in the last pass, as they are now."""

@@ -62,7 +62,7 @@ class OrphanPorts(Loop):
         """Ports that looked wrong in the last pass, as they are now."""
         wanted = [each.key for each in self.suspected if each.repairable][:AGAIN]
         rest = self._world.clients.neutron.rest
-        return rest.page(self._ctxt, "ports", AGAIN, None, admin=True, id=wanted)[0] if wanted else []
+        return rest.list(self._ctxt, "ports", admin=True, id=wanted) if wanted else []
 
     def _owners(self) -> list[str]:
         """Ports are made without an owner and then bound as `compute:ZONE`; Neutron filters by whole owners only."""
