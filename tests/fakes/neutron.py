@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import re
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -25,6 +26,8 @@ EXTENSIONS = (
     "revision-if-match",
     "auto-allocated-topology",
 )
+
+DNS_LABEL = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?")
 
 ADMIN_ONLY = ("binding:host_id", "binding:profile", "binding:vif_type", "binding:vif_details", "resource_request")
 
@@ -201,6 +204,7 @@ class FakeNeutron(FakeService):
     def create_port(self, request: Request) -> Any:
         wanted = body(request)["port"]
         self._get(request, self.networks, wanted["network_id"], "Network")
+        check_dns_name(wanted)
         project = wanted.get("tenant_id") or request.ctxt.project_id
         if not request.admin and not request.ctxt.is_admin and set(wanted) & set(ADMIN_ONLY):
             raise refused(403, "PolicyNotAuthorized", "policy does not allow create_port")
@@ -221,6 +225,7 @@ class FakeNeutron(FakeService):
         values = body(request)["port"]
         if not request.admin and not request.ctxt.is_admin and set(values) & set(ADMIN_ONLY):
             raise refused(403, "PolicyNotAuthorized", "policy does not allow update_port")
+        check_dns_name(values)
         port.update(values)
         port["revision_number"] += 1
         if "binding:host_id" in values:
@@ -293,6 +298,12 @@ class FakeNeutron(FakeService):
             port["binding:vif_details"] = {"port_filter": True, "bridge_name": "br-int", "datapath_type": "system"}
             if self.on_bound is not None:
                 self.on_bound(port)
+
+
+def check_dns_name(values: dict[str, Any]) -> None:
+    name = values.get("dns_name") or ""
+    if name and not all(DNS_LABEL.fullmatch(label) for label in name.removesuffix(".").split(".")):
+        raise refused(400, "HTTPBadRequest", f"Invalid input for dns_name. Reason: {name!r} is not a valid name.")
 
 
 def matches(record: dict[str, Any], name: str, wanted: list[str]) -> bool:

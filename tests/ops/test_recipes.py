@@ -277,3 +277,23 @@ def _before(service: Any, method: str, path: str, intrude: Callable[[], None]) -
         return send(request)
 
     service.send = sending
+
+
+@pytest.mark.parametrize("hostname", ["a-", "A_b", "x."])
+def test_r24_a_given_host_name_that_dns_does_not_take(cloud: ControlPlane, hostname: str) -> None:
+    answer = cloud.create(status=400, hostname=hostname, version="2.94")
+    assert "hostname" in answer["badRequest"]["message"]
+    server = cloud.active(hostname="good.example.org", version="2.94")["id"]
+    body = {"server": {"hostname": hostname}}
+    refused = cloud.request("PUT", f"/servers/{server}", body, version="2.94", status=400)
+    assert "hostname" in refused["badRequest"]["message"]
+    assert cloud.show(server)["OS-EXT-SRV-ATTR:hostname"] == "good.example.org"
+
+
+def test_r24_servers_that_are_called_what_no_host_can_be(cloud: ControlPlane) -> None:
+    """The fake refuses as Neutron does what is no DNS name."""
+    for name, count in (("é", 1), ("a" * 63, 2), ("日本", 2)):
+        first = cloud.create(name, min_count=count)["id"]
+        cloud.until_status(first, "ACTIVE")
+    named = {port["dns_name"] for port in cloud.cloud.neutron.ports.values()}
+    assert {"e", "a" * 61 + "-1"} <= named

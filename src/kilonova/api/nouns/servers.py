@@ -10,7 +10,7 @@ import msgspec
 
 from kilonova.api import hosts
 from kilonova.api.paging import Page, page
-from kilonova.api.servers import filters, find, listing, reading, view
+from kilonova.api.servers import filters, find, hostnames, listing, reading, view
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import servers as contract
@@ -188,6 +188,7 @@ def _check_pin(call: Call[Services], tx: Tx, record: dict[str, Any], wanted: str
 
 
 def _changed_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises `Fault` 400 for a host name that is none."""
     values: dict[str, Any] = {}
     for member, column in (
         ("accessIPv4", "access_ip_v4"),
@@ -197,6 +198,7 @@ def _changed_columns(given: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if member in given:
             values[column] = given[member]
+    hostnames.checked(given.get("hostname"))
     if "name" in given:
         values["display_name"] = given["name"].strip()
     if "OS-DCF:diskConfig" in given:

@@ -1,30 +1,10 @@
 """Names and passwords of new servers."""
 
-import re
 import secrets
 from typing import Final
 
-_LONGEST: Final = 63
-_SEPARATORS: Final = re.compile(r"[ _.]")
-_NOT_IN_HOSTNAME: Final = re.compile(r"[^\w.-]+")
 # Without characters that are easily mistaken for one another.
 _SYMBOLS: Final = ("23456789", "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz")
-
-
-def hostname_of(name: str) -> str:
-    """A hostname made of a server's name (RFC 952, RFC 1123), at most 63 characters; empty when nothing is left."""
-    latin = name.encode("latin-1", "ignore").decode("latin-1")[:_LONGEST]
-    return _NOT_IN_HOSTNAME.sub("", _SEPARATORS.sub("-", latin)).lower().strip(".-")
-
-
-def hostname(wished: str | None, name: str, uuid: str, index: int, count: int) -> str:
-    """The hostname of the ``index``th of ``count`` servers called ``name``."""
-    if wished:
-        return wished
-    found = hostname_of(name)
-    if not found:
-        return f"Server-{uuid}"
-    return f"{found}-{index + 1}" if count > 1 else found
 
 
 def display_name(name: str, index: int, count: int) -> str:

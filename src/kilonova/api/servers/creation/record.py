@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kilonova.api.servers import hostnames
 from kilonova.api.servers.creation import image as images
 from kilonova.api.servers.creation import names
 from kilonova.api.servers.creation.devices import Device
@@ -121,7 +122,7 @@ def _instance(
         project_id=context.project_id,
         display_name=name,
         display_description=wish.description,
-        hostname=names.hostname(wish.hostname, wish.name, uuid, index, count),
+        hostname=hostnames.of_server(wish.hostname, wish.name, uuid, index, count),
         launch_index=index,
         image_ref=wish.image_id or "",
         kernel_id=found.kernel_id or "",

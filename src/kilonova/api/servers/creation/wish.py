@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kilonova.api import numbers
+from kilonova.api.servers import hostnames
 from kilonova.api.servers.creation import devices
 from kilonova.db import exact
 from kilonova.wire.http.faults import bad_request
@@ -79,7 +80,7 @@ def read(body: Mapping[str, Any], version: int) -> Wish:
     return Wish(
         name=name,
         description=name if version <= _UNTIL_DESCRIPTIONS else server.get("description"),
-        hostname=server.get("hostname"),
+        hostname=hostnames.checked(server.get("hostname")),
         flavor_id=str(server["flavorRef"]).rpartition("/")[2],
         image_id=image_id,
         admin_password=server.get("adminPass"),
