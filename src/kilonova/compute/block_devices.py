@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kilonova.clients.http import passes
+from kilonova.clients.patience import outlast
 from kilonova.compute import releases
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -134,32 +137,40 @@ class Attacher:
         self._ask(cinder.attachment_complete, mapping.attachment_id)
 
     def _ask(self, call: Callable[..., Any], *args: Any, **more: Any) -> Any:
-        """Ask Cinder, which may take minutes to answer. A delete does not wait for that. Raises Preempted."""
+        """Ask Cinder, which may take minutes to answer, or be away. A delete waits for neither. Raises Preempted."""
         asked = self.agent.background.submit(lambda: call(self.ctxt, *args, **more))
         return self.agent.events.await_result(self.instance.uuid, asked)
 
     def _create(self, mapping: Mapping_) -> None:
         """Make the volume, or find the one that was made when a first try did not come to write it down."""
-        made = None if self.first else self._ask(self._made_before, mapping)
-        volume = made or self._make(mapping)
+        volume = self._ask(self._find_or_make, mapping, mapping.volume_size or self._size_of(mapping))
         # Recorded before it is waited for: a deleted or restarted build must find it.
         mapping.volume_id, mapping.volume_size = volume["id"], volume["size"]
         self.agent.store.act(self.ctxt, mapping, "save")
         self._await(volume["id"])
 
+    def _find_or_make(self, ctxt: RequestContext, mapping: Mapping_, size: int) -> Any:
+        """While Cinder is away nobody knows whether it heard: each further try looks first."""
+        tries = itertools.count()
+
+        def attempt() -> Any:
+            fresh = self.first and next(tries) == 0
+            return (None if fresh else self._made_before(ctxt, mapping)) or self._make(ctxt, mapping, size)
+
+        return outlast(attempt, passes, f"volume of instance {self.instance.uuid}")
+
     def _made_before(self, ctxt: RequestContext, mapping: Mapping_) -> Any:
         found = releases.made_for(self.agent, ctxt, mapping.get("uuid"))
         return self.agent.clients.cinder.volume_show(ctxt, found) if found else None
 
-    def _make(self, mapping: Mapping_) -> Any:
+    def _make(self, ctxt: RequestContext, mapping: Mapping_, size: int) -> Any:
         cinder = self.agent.clients.cinder
         source = {"image": ("imageRef", mapping.image_id), "snapshot": ("snapshot_id", mapping.snapshot_id)}
         more: dict[str, Any] = dict([source[mapping.source_type]]) if mapping.source_type in source else {}
         name = f"{self.instance.uuid}-blank-vol" if mapping.source_type == "blank" else ""
-        size = mapping.volume_size or self._size_of(mapping)
         if mapping.get("uuid"):
             more["metadata"] = {releases.MARK: mapping.uuid}
-        return self._ask(cinder.volume_create, size, name, volume_type=mapping.get("volume_type"), **more)
+        return cinder.volume_create(ctxt, size, name, volume_type=mapping.get("volume_type"), **more)
 
     def _size_of(self, mapping: Mapping_) -> int:
         if mapping.snapshot_id:

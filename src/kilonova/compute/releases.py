@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kilonova.clients.patience import patient
 from kilonova.compute.journal.book import Release
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
@@ -75,7 +76,9 @@ def _of(mappings: Iterable[objects.BlockDeviceMapping], unknown: bool) -> Iterab
 
 def _try(agent: Agent, ctxt: RequestContext, owed: Release) -> Exception | None:
     try:
-        settle(agent, ctxt, owed)
+        # What is away is waited for by the loop, which needs no thread meanwhile.
+        with patient(0.0):
+            settle(agent, ctxt, owed)
     except Exception as exc:  # noqa: BLE001 - the others must be tried, too; it is on record
         LOG.warning("volume %s of instance %s could not be released: %s", owed.name, owed.instance_uuid, exc)
         return exc
