@@ -85,6 +85,8 @@ class Agent:
     timers: Periodic = dataclasses.field(default_factory=lambda: Periodic("compute"))
     background: Background = dataclasses.field(default_factory=Background)
     inbox: Inbox = dataclasses.field(default_factory=Inbox)
+    looked: set[str] = dataclasses.field(default_factory=set)
+    """Members of server groups that are built here after their last look at the group."""
     runner: Runner | None = None
     """Set by the service, which makes it for the agent."""
 

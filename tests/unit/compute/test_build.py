@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.guests import IMAGE_ID
 from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
+from kilonova.compute.ops.build import group
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
 from kilonova.virt.fake.driver import FakeDriver
@@ -308,14 +309,63 @@ def test_the_group_rule_is_checked_once_more(world: World) -> None:
     first = world.built()
     ctxt = world.ctxt()
     second = world.asked(ctxt)
-    group = world.group("anti-affinity", first.uuid, second.uuid)
-    hints = {"scheduler_hints": {"group": [group]}}
+    made = world.group("anti-affinity", first.uuid, second.uuid)
+    hints = {"scheduler_hints": {"group": [made]}}
     world.cast_build(ctxt, second, filter_properties={"retry": {"num_attempts": 1, "hosts": []}, **hints})
     assert wait_for(lambda: world.tasks.builds)
     world.idle()
     assert "nti-affinity" in world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
     assert world.leftovers(second.uuid) == NOTHING
     assert world.hosts["h1"].agent.tracker.nodes["h1"].failed_builds == 0
+
+
+@pytest.mark.parametrize(("policy", "hosts"), [("anti-affinity", ("h1", "h1")), ("affinity", ("h1", "h2"))])
+def test_d9_of_two_at_once_the_later_member_yields(
+    world: World, monkeypatch: pytest.MonkeyPatch, policy: str, hosts: tuple[str, str]
+) -> None:
+    """Both are taken on before either looks, as they are when schedulers of Nova's chose for them."""
+    for host in sorted(set(hosts)):
+        world.host(host)
+    ctxts = world.ctxt(), world.ctxt()
+    first, second = (world.asked(ctxt, host=host) for ctxt, host in zip(ctxts, hosts, strict=True))
+    hints = {"scheduler_hints": {"group": [world.group(policy, first.uuid, second.uuid)]}}
+    gate, check = threading.Barrier(2), group.check
+
+    def together(build: Any) -> None:
+        gate.wait(20)
+        check(build)
+
+    monkeypatch.setattr(group, "check", together)
+    for ctxt, server, host in zip(ctxts, (first, second), hosts, strict=True):
+        retry = {"retry": {"num_attempts": 1, "hosts": []}}
+        world.cast_build(ctxt, server, host=host, filter_properties={**retry, **hints})
+    world.until(first.uuid, vm_state="active")
+    assert wait_for(lambda: world.tasks.builds)
+    world.idle()
+    assert [each.uuid for each in world.tasks.builds[0]["instances"]] == [second.uuid]
+    assert len(world.tasks.builds) == 1
+    assert world.leftovers(second.uuid) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "host"),
+    [
+        ("a", {}, None),
+        ("a", {"b": ("h2", False)}, None),
+        ("a", {"b": ("h2", True)}, "h2"),
+        ("b", {"a": ("h1", False), "c": ("h2", False)}, "h1"),
+        ("c", {"a": ("h1", False), "b": ("h2", False)}, "h1"),
+        ("c", {"a": ("h1", False), "b": ("h2", True)}, "h2"),
+        ("x", {"a": ("h1", False)}, "h1"),
+    ],
+)
+def test_d9_where_members_belong(mine: str, others: dict[str, tuple[str, bool]], host: str | None) -> None:
+    assert group.common_host(mine, ["a", "b", "c"], others) == host
+
+
+def test_d9_who_comes_first_on_a_host() -> None:
+    assert group.before("b", ["a", "b", "c"], {"a", "c"}, set()) == {"a"}
+    assert group.before("b", ["a", "b", "c"], {"a", "c"}, {"c"}) == {"a", "c"}
 
 
 def test_where_no_host_may_look_at_groups_the_scheduler_is_trusted(world: World) -> None:

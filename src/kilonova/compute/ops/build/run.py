@@ -8,13 +8,12 @@ Each changes the task state by compare-and-swap, so that a delete or a second ho
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import clock
 from kilonova.compute import block_devices, guest, network
-from kilonova.compute.ops.build import failure
+from kilonova.compute.ops.build import failure, group
 from kilonova.compute.ops.build.job import ACTIVE, REFUSED, Build, as_list
 from kilonova.compute.runner import Work
 from kilonova.contract import exceptions, network_info, objects
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 NEEDED = ("flavor", "info_cache", "metadata", "system_metadata", "numa_topology", "pci_requests")
-
-_groups = threading.Lock()
 
 
 def perform(work: Work) -> str:
@@ -46,9 +43,17 @@ def perform(work: Work) -> str:
     except Exception as exc:  # noqa: BLE001 - every failure has an end that is recorded
         return failure.end(build, exc)
     try:
-        with work.agent.network.draft(build.instance.uuid):
+        return complete(build)
+    finally:
+        group.leave(build)
+
+
+def complete(build: Build) -> str:
+    """From a server that is taken on to one that runs; returns how it ended."""
+    try:
+        with build.work.agent.network.draft(build.instance.uuid):
             make(build)
-    except Exception as exc:  # noqa: BLE001 - as above
+    except Exception as exc:  # noqa: BLE001 - every failure has an end that is recorded
         return failure.end(build, exc)
     finish(build)
     return ACTIVE
@@ -67,7 +72,7 @@ def begin(build: Build) -> None:
 
 def make(build: Build) -> None:
     """Everything from networks to a running guest."""
-    check_group(build)
+    group.check(build)
     allocate_networks(build)
     attach_volumes(build)
     spawn(build)
@@ -199,30 +204,6 @@ def check_tags(agent: Agent, build: Build) -> None:
     if tagged and not agent.driver.capabilities.get("supports_device_tagging"):
         reason = "device tags were asked for, and this host does not support them"
         raise exceptions.BuildAbortException(instance_uuid=build.instance.uuid, reason=reason)
-
-
-def check_group(build: Build) -> None:
-    """Look once more whether the server group allows this host: two builds may have been scheduled at once.
-
-    Raises GroupAffinityViolation.
-    """
-    if not build.hints.get("group") or build.work.agent.conf.workarounds.disable_group_policy_check_upcall:
-        return
-    agent, ctxt, instance = build.work.agent, build.work.ctxt, build.instance
-    with _groups:
-        try:
-            group = agent.store.group_of(ctxt, instance.uuid)
-        except exceptions.InstanceGroupNotFound:
-            return
-        if group.policy == "anti-affinity":
-            here = set(agent.store.instance_uuids_of_host(ctxt, agent.host)) | agent.tracker.tracked()
-            allowed = int((group.get("_rules") or {}).get("max_server_per_host", 1))
-            if len((here & set(group.members)) - {instance.uuid}) >= allowed:
-                raise exceptions.GroupAffinityViolation(instance_uuid=instance.uuid, policy="Anti-affinity")
-        elif group.policy == "affinity":
-            hosts = agent.store.group_hosts(ctxt, group, exclude=[instance.uuid])
-            if hosts and agent.host not in hosts:
-                raise exceptions.GroupAffinityViolation(instance_uuid=instance.uuid, policy="Affinity")
 
 
 def disk_bus(build: Build) -> str | None:
