@@ -137,6 +137,19 @@ def test_a_running_host_was_given_no_database(full: Started) -> None:
         assert full.site.password("bus nova_cell2") not in text
 
 
+def test_a_server_that_finds_no_host_lives_in_cell0(full: Started) -> None:
+    full.openstack("flavor", "create", "--ram", "10000000", "--disk", "1", "--vcpus", "1", "huge", user="admin")
+    demo, base = Rest(full.site, "demo", "demo"), full.site.url("compute", "/v2.1")
+    try:
+        full.openstack("server", "create", "--flavor", "huge", "--image", "guest", "--network", "private", "homeless")
+        found = lambda: demo.get(f"{base}/servers/detail?name=homeless")["servers"][0]  # noqa: E731
+        poll("the server is not in ERROR", lambda: found()["status"] == "ERROR", 60)
+        assert found()["fault"]["message"].startswith("No valid host")
+        full.openstack("server", "delete", "--wait", "homeless")
+    finally:
+        full.openstack("flavor", "delete", "huge", user="admin")
+
+
 def test_servers_live_in_both_cells(full: Started) -> None:
     """Enough servers that the scheduler uses every host; each is stopped, started, rebooted and deleted."""
     demo = Rest(full.site, "demo", "demo")

@@ -84,6 +84,19 @@ def test_a_life_by_the_command_line_client(started: Started) -> None:
     assert "second" not in started.openstack("server", "list", "-f", "value")
 
 
+def test_a_server_that_finds_no_host_is_an_error_that_can_be_seen_and_deleted(started: Started) -> None:
+    """It lives in cell0."""
+    started.openstack("flavor", "create", "--ram", "10000000", "--disk", "1", "--vcpus", "1", "huge", user="admin")
+    try:
+        wanted = ["--flavor", "huge", "--image", "guest", "--network", "private"]
+        started.openstack("server", "create", *wanted, "homeless")
+        until(started, "homeless", "ERROR")
+        assert show(started, "homeless")["fault"]["message"].startswith("No valid host")
+        started.openstack("server", "delete", "--wait", "homeless")
+    finally:
+        started.openstack("flavor", "delete", "huge", user="admin")
+
+
 def test_a_passer_by_finds_nothing(started: Started) -> None:
     """Neither in files, nor in what the processes show of themselves."""
     place = started.site
