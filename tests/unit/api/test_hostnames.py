@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-import uuid
 
 import pytest
 from hypothesis import given, strategies
@@ -13,7 +12,7 @@ from kilonova.api.servers import hostnames
 from kilonova.wire.http.faults import Fault
 
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-UUID = str(uuid.uuid4())
+UUID = "5f1c1e6e-0f0b-4c9d-8f6f-2a3d7c9b1e44"
 
 
 @pytest.mark.parametrize(
