@@ -12,7 +12,7 @@ import abc
 import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kilonova.contract import objects
@@ -253,6 +253,14 @@ class Driver(abc.ABC):
 
         A guest or a disk that is not there is no error. Raises DeviceDetachFailed when a running guest keeps the disk.
         """
+
+    def leftovers(self) -> Collection[str]:
+        """Instances without a guest here for which something is plugged into this host still: ports, volumes."""
+        return ()
+
+    def unplug(self, uuid: str) -> None:
+        """Unplug all that is left of such an instance. Raises NovaException when something stays."""
+        return
 
     @abc.abstractmethod
     def console_output(self, instance: objects.Instance) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.guests import IMAGE_ID
 from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
-from kilonova.compute.ops.build import group
+from kilonova.compute.ops.build import failure, group
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
 from kilonova.virt.fake.driver import FakeDriver
@@ -143,6 +143,51 @@ def test_a_volume_that_cannot_be_had(world: World) -> None:
     world.cast_build(ctxt, asked)
     assert "Failure prepping block device" in ended_in_error(world, asked, ctxt).message
     assert world.cloud.cinder.volumes[volume]["status"] == "available"
+
+
+class HalfMade(FakeDriver):
+    """Makes guests that do not come up."""
+
+    def spawn(self, ctxt: Any, guest: Any) -> None:
+        super().spawn(ctxt, guest)
+        raise exceptions.ResizeError(reason="broken")
+
+
+@pytest.mark.parametrize("properties", [{}, {"retry": {"num_attempts": 1, "hosts": []}}])
+def test_a_guest_that_cannot_be_destroyed_keeps_what_it_has(
+    world: World, monkeypatch: pytest.MonkeyPatch, properties: dict[str, Any]
+) -> None:
+    """The record says where it is, nothing is taken from under it, and its delete tries again."""
+    monkeypatch.setattr(failure, "DESTROY_PAUSE", 0.0)
+    world.host(driver=HalfMade)
+    world.fail("destroy", OSError("busy"), calls=[1, 2, 3])
+    volume = world.cloud.cinder.volume(project="project")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="")
+    world.cast_build(ctxt, asked, filter_properties=properties)
+    server = world.until(asked.uuid, vm_state="error", task_state=None)
+    world.idle()
+    assert (server.host, len(server.info_cache.network_info)) == ("h1", 1)
+    assert "broken" in world.fault(asked.uuid).message
+    left = world.leftovers(asked.uuid)
+    assert (len(left["ports"]), len(left["attachments"]), left["guests"]) == (1, 1, ["h1"])
+    assert left["allocations"]
+    world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    world.gone(server.uuid)
+    world.idle()
+    assert world.leftovers(server.uuid) == NOTHING
+
+
+def test_a_guest_that_is_destroyed_at_the_second_try_leaves_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failure, "DESTROY_PAUSE", 0.0)
+    world.host(driver=HalfMade)
+    world.fail("destroy", OSError("busy"), calls=[1])
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, filter_properties={})
+    assert "broken" in ended_in_error(world, asked, ctxt).message
 
 
 @pytest.mark.parametrize("properties", [{}, {"retry": {"num_attempts": 1, "hosts": []}}])

@@ -14,6 +14,7 @@ from kilonova.db.objects import instance as instances
 from kilonova.reconcile.host import loops, power_sync
 from kilonova.reconcile.host.power_sync import Step
 from kilonova.virt.driver import GuestChange
+from kilonova.virt.fake.driver import FakeDriver
 
 
 @pytest.fixture
@@ -180,6 +181,59 @@ def test_a_guest_of_a_server_deleted_just_now_is_given_time(world: World) -> Non
     server = left_running(world)
     assert passes(host, "unknown_guests").seen == []
     assert server.uuid in world.driver().guests()
+
+
+def test_a_guest_of_a_build_that_was_given_up(world: World, host: Any) -> None:
+    """The conductor gave the build up while the host could not be told; the record names no host."""
+    server = world.built()
+    save(world, server, vm_state="error", host=None, node=None, compute_id=None, launched_at=None)
+    host.agent.tracker.forget(server.uuid)
+    assert passes(host, "unknown_guests").repaired == 1
+    assert server.uuid not in world.driver().guests()
+    # What it holds elsewhere is for its delete.
+    assert len(world.leftovers(server.uuid)["ports"]) == 1
+
+
+def test_a_guest_whose_server_failed_here_stays(world: World, host: Any) -> None:
+    server = world.built()
+    save(world, server, vm_state="error", launched_at=None)
+    host.agent.tracker.forget(server.uuid)
+    assert passes(host, "unknown_guests", 3).repaired == 0
+    assert server.uuid in world.driver().guests()
+
+
+class Forgetful(FakeDriver):
+    """Something of a guest stays plugged when it is destroyed."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.left: set[str] = set()
+
+    def destroy(self, ctxt: Any, instance: Any, *args: Any, **kwargs: Any) -> None:
+        super().destroy(ctxt, instance, *args, **kwargs)
+        self.left.add(instance.uuid)
+
+    def leftovers(self) -> set[str]:
+        return set(self.left)
+
+    def unplug(self, uuid: str) -> None:
+        self.left.remove(uuid)
+
+
+def test_what_a_server_left_plugged_is_unplugged(world: World) -> None:
+    world.set("kilonova", reconcile_grace=0.0)
+    host = world.host(driver=Forgetful, loops=loops.make)
+    driver = world.driver()
+    assert isinstance(driver, Forgetful)
+    ended, here = world.built(), world.built()
+    world.cast("terminate_instance", ended, "deleting", bdms=world.disks(ended))
+    world.gone(ended.uuid)
+    world.idle()
+    stranger = "11111111-1111-4111-8111-111111111111"
+    driver.left |= {here.uuid, stranger}
+    assert loop(host, "leftover_plugs").run().repaired == 0
+    assert loop(host, "leftover_plugs").run().repaired == 2
+    assert driver.left == {here.uuid}
 
 
 def test_a_guest_without_a_record_is_only_reported(world: World, host: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from kilonova.reconcile.host.host import Host
 from kilonova.reconcile.host.interrupted import Interrupted
 from kilonova.reconcile.host.leftover_files import LeftoverFiles
+from kilonova.reconcile.host.leftover_plugs import LeftoverPlugs
 from kilonova.reconcile.host.missing_guests import MissingGuests
 from kilonova.reconcile.host.network_info import NetworkInfo
 from kilonova.reconcile.host.overdue_builds import OverdueBuilds
@@ -72,6 +73,7 @@ def make(host: Host) -> Sequence[HostLoop]:
         NetworkInfo(host),
         Patient(UnknownGuests(host), unknown, settings),
         Patient(LeftoverFiles(host), lambda: float(conf.instance_delete_interval), settings),
+        Patient(LeftoverPlugs(host), usual, settings),
         Patient(MissingGuests(host), usual, settings),
         Patient(Interrupted(host), usual, settings),
         Patient(UnreleasedVolumes(host), usual, settings),

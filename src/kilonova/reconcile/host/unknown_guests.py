@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kilonova.base import clock
 from kilonova.contract import context, objects
+from kilonova.contract.states import VM
 from kilonova.reconcile.host.host import Host
 from kilonova.reconcile.loop import Loop, Suspect
+from kilonova.virt.driver import BlockDevices
 
 LOG = logging.getLogger(__name__)
 
@@ -51,6 +53,9 @@ class UnknownGuests(Loop):
             elif seen.record.deleted and self._old_enough(seen.record):
                 harm = f"guest {seen.uuid} is there, its server was deleted"
                 suspects.append(Suspect(seen.uuid, harm, seen, repairable=self._action != "log"))
+            elif _was_given_up(seen.record):
+                harm = f"guest {seen.uuid} is there, the build of its server was given up"
+                suspects.append(Suspect(seen.uuid, harm, seen, repairable=self._action != "log"))
         return suspects
 
     def _old_enough(self, record: objects.Instance) -> bool:
@@ -60,5 +65,23 @@ class UnknownGuests(Loop):
     def repair(self, suspect: Suspect) -> None:
         """On the instance's lane, so that no delete under way is disturbed. Waits for it."""
         record = suspect.data.record
-        work = self._host.driver.power_off if self._action == "shutdown" else self._host.take_down
+        if self._action == "shutdown":
+            work: Callable[[objects.Instance], object] = self._host.driver.power_off
+        else:
+            work = self._host.take_down if record.deleted else self._destroy
         self._host.lanes.submit(record.uuid, lambda turn: work(record)).result()
+
+    def _destroy(self, record: objects.Instance) -> None:
+        """The guest alone: what the server holds elsewhere is for its delete to take."""
+        self._host.driver.destroy(context.admin(), record, [], BlockDevices())
+
+
+def _was_given_up(record: objects.Instance) -> bool:
+    """An ERROR server on no host that never ran."""
+    return (
+        not record.deleted
+        and record.host is None
+        and record.vm_state == VM.ERROR
+        and record.task_state is None
+        and record.launched_at is None
+    )

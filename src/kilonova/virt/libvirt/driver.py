@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -27,6 +27,7 @@ from kilonova.virt.libvirt import (
     machine,
     names,
     network,
+    plugged,
     power,
     privileged,
     sharing,
@@ -72,6 +73,7 @@ class LibvirtDriver(driver.Driver):
         self._builder = builder.Builder(conf, self._connection, self._layout, self._storage, self._processors)
         self._volumes = volumes.Volumes(conf, host)
         self._sharing = sharing.Sharing(self._connection, self._volumes)
+        self._plugged = plugged.Plugged(state_path / "plugged")
 
     # The host
 
@@ -143,13 +145,13 @@ class LibvirtDriver(driver.Driver):
     ) -> None:
         found = self._guest(instance.uuid)
         power.off(found, 0, 0)
-        failures = self._disconnect(instance, network_info, block_devices)
+        failures = self._disconnect(self._owner(instance), network_info, block_devices)
         if destroy_disks:
             self._storage.delete(instance.uuid)
         with contextlib.suppress(exceptions.InstanceNotFound):
             found.undefine(keep_firmware_state=not destroy_disks)
         if failures:
-            # The guest is gone; what is left of it on switch or storage is no reason to keep the server.
+            # The guest is gone; what is left of it on switch or storage is no reason to keep the server. It is noted.
             LOG.warning("Guest %s is destroyed, but: %s", instance.uuid, "; ".join(failures))
 
     def power_off(self, instance: objects.Instance, timeout: float = 0, retry_interval: float = 0) -> None:
@@ -175,6 +177,15 @@ class LibvirtDriver(driver.Driver):
         except exceptions.InstanceNotFound:
             LOG.info("Guest %s is not defined here; its volume %s is only disconnected", found.uuid, volume.volume_id)
         self._sharing.disconnect(instance.uuid, volume, force=False)
+        self._plugged.forget(instance.uuid, volume.volume_id)
+
+    def leftovers(self) -> Collection[str]:
+        return self._plugged.guests() - set(self.guests())
+
+    def unplug(self, uuid: str) -> None:
+        note = self._plugged.of(uuid)
+        if note is not None and (failures := self._disconnect(note.owner, (), driver.BlockDevices())):
+            raise exceptions.InternalError(err="; ".join(failures))
 
     def console_output(self, instance: objects.Instance) -> bytes:
         found = self._guest(instance.uuid)
@@ -234,6 +245,7 @@ class LibvirtDriver(driver.Driver):
     ) -> None:
         """Connect, define and start. The first time the guest stays paused until its interfaces are wired."""
         instance = spec.instance
+        self._plugged.note(self._owner(instance), spec.network_info, spec.block_devices.volumes)
         with self._sharing.connected(instance.uuid, spec.block_devices.volumes) as sources:
             self._define_and_launch(spec, shape, sources, first, existing)
 
@@ -300,15 +312,35 @@ class LibvirtDriver(driver.Driver):
         self._create(spec, shape, first=False, existing=existing)
 
     def _disconnect(
-        self, instance: objects.Instance, vifs: Sequence[driver.Vif], block_devices: driver.BlockDevices
+        self, owner: network.Owner, vifs: Sequence[driver.Vif], block_devices: driver.BlockDevices
     ) -> list[str]:
-        failures = network.unplug(vifs, self._owner(instance))
-        for volume in block_devices.volumes:
-            try:
-                self._sharing.disconnect(instance.uuid, volume)
-            except Exception as failure:  # noqa: BLE001 - every connector has errors of its own
-                failures.append(f"volume {volume.volume_id}: {failure}")
+        """Unplug these and what is noted besides, going on past failures; returns one message for each."""
+        note = self._plugged.of(owner.uuid) or plugged.Note(owner)
+        wanted = {vif["id"]: vif for vif in vifs} | {each.volume_id: each for each in block_devices.volumes}
+        failures = []
+        for ident, each in {**note.vifs, **note.volumes, **wanted}.items():
+            if ident not in wanted and self._is_elsewhere(owner.uuid, each):
+                self._plugged.forget(owner.uuid, ident)
+            elif said := self._unplug(owner, each):
+                failures.extend(said)
+            else:
+                self._plugged.forget(owner.uuid, ident)
         return failures
+
+    def _unplug(self, owner: network.Owner, each: driver.Vif | driver.Volume) -> list[str]:
+        if not isinstance(each, driver.Volume):
+            return network.unplug([each], owner)
+        try:
+            self._sharing.disconnect(owner.uuid, each)
+        except Exception as failure:  # noqa: BLE001 - every connector has errors of its own
+            return [f"volume {each.volume_id}: {failure}"]
+        return []
+
+    def _is_elsewhere(self, uuid: str, each: driver.Vif | driver.Volume) -> bool:
+        """Whether what the record does not name any more belongs to another guest of this host by now."""
+        if isinstance(each, driver.Volume):
+            return self._plugged.held_by_another(uuid, each.volume_id) or self._sharing.held_by_another(uuid, each)
+        return self._plugged.held_by_another(uuid, each["id"])
 
     def _record_hardware(self, spec: driver.GuestSpec, shape: builder.Shape) -> None:
         """Note what was chosen where nobody asked, so that the guest keeps it when defaults change."""

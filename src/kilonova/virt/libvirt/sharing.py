@@ -46,10 +46,11 @@ class Sharing:
             self._volumes.disconnect(volume, force)
             return
         with self._lock:
-            if not self._held_by_another(uuid, volume):
+            if not self.held_by_another(uuid, volume):
                 self._volumes.disconnect(volume, force)
 
-    def _held_by_another(self, uuid: str, volume: Volume) -> bool:
+    def held_by_another(self, uuid: str, volume: Volume) -> bool:
+        """Whether a guest of this host has it that is not `uuid`, or is about to."""
         if any(held == volume.volume_id and guest != uuid for held, guest in self._beginning):
             return True
         others = (domain for domain in self._connection.get().listAllDomains() if domain.UUIDString() != uuid)

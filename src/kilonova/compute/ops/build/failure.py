@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import time
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -28,6 +29,7 @@ LOG = logging.getLogger(__name__)
 
 BUS_DOWN = retry.Backoff(attempts=8, base=0.5, cap=30.0)
 NETWORKS, VOLUMES = "networks", "volumes"
+DESTROY_TRIES, DESTROY_PAUSE = 3, 1.0
 HANDING_BACK = "rescheduling"
 """The journal's step from which on the build is given back."""
 
@@ -184,8 +186,8 @@ def overtaken(build: Build, error: Exception) -> str:
 def gone(build: Build, error: Exception) -> str:
     """The server was deleted meanwhile. Its delete takes what the record names; this takes what it may not."""
     LOG.info("instance %s disappeared during its build (%s)", build.instance.uuid, type(error).__name__)
-    clean(build)
-    release_allocations(build)
+    if not _guest_stays(clean(build)):
+        release_allocations(build)
     return GONE
 
 
@@ -230,13 +232,16 @@ def give_up(build: Build, verdict: Verdict, errors: list[Exception] | None = Non
     """Undo, put the server into ERROR and say why. Raises Explained."""
     agent, ctxt, instance = build.work.agent, build.work.ctxt, build.instance
     if errors is None:
-        clean(build)
-    unplace(build)
+        errors = clean(build)
+    stays = _guest_stays(errors)
+    if not stays:
+        unplace(build)
     # The reason is there as soon as the state is.
     agent.store.fault(ctxt, instance.uuid, agent.host, verdict.error, message=verdict.reason)
     instance.vm_state = VM.ERROR
     build.save(None)
-    release_allocations(build)
+    if not stays:
+        release_allocations(build)
     raise Explained(verdict.reason) from verdict.error
 
 
@@ -259,13 +264,20 @@ def release_allocations(build: Build) -> None:
     _attempt("allocations", build, release)
 
 
+class GuestStays(Exception):
+    """The guest could not be destroyed: its record names this host, and it keeps its ports and volumes."""
+
+
+def _guest_stays(errors: list[Exception]) -> bool:
+    return any(isinstance(each, GuestStays) for each in errors)
+
+
 def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
     """Remove guest, ports and attachments; returns what could not be. `keep_volumes`: only make them free to move."""
+    if build.spawning and not _destroyed(build):
+        return [GuestStays()]
     agent, ctxt, instance = build.work.agent, build.work.ctxt.elevated(), build.instance
     volumes = [m for m in build.mappings if block_devices.is_volume(m) and m.volume_id]
-
-    def destroy() -> None:
-        agent.driver.destroy(ctxt, instance, build.network_info, build.disks)
 
     def ports() -> None:
         agent.clients.neutron.deallocate(
@@ -288,12 +300,25 @@ def clean(build: Build, keep_volumes: bool = False) -> list[Exception]:
             raise failures[0]
 
     steps: list[tuple[str, Callable[[], object]]] = [("ports", ports)]
-    if build.spawning:
-        steps.insert(0, ("guest", destroy))
     if volumes or build.attaching:
         steps.append(("volumes", attachments))
     errors = [_attempt(name, build, call) for name, call in steps]
     return [each for each in errors if each is not None]
+
+
+def _destroyed(build: Build) -> bool:
+    """Whether the guest is gone. What makes it stay may pass: it is tried some times."""
+    agent, ctxt, instance = build.work.agent, build.work.ctxt.elevated(), build.instance
+
+    def destroy() -> None:
+        agent.driver.destroy(ctxt, instance, build.network_info, build.disks)
+
+    for attempt in range(DESTROY_TRIES):
+        if _attempt("guest", build, destroy) is None:
+            return True
+        if attempt + 1 < DESTROY_TRIES:
+            time.sleep(DESTROY_PAUSE)
+    return False
 
 
 def _attempt(what: str, build: Build, call: Callable[[], object]) -> Exception | None:
