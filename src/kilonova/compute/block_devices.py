@@ -125,6 +125,8 @@ class Attacher:
         cinder, save = self.agent.clients.cinder, self.agent.store.act
         if mapping.volume_id is None:
             self._create(mapping)
+        elif not cinder.cross_az_attach:
+            self._check_zone(mapping)
         if mapping.get("attachment_id") is None:
             made = self._ask(cinder.attachment_create, mapping.volume_id, self.instance.uuid)
             mapping.attachment_id = made["id"]
@@ -140,6 +142,15 @@ class Attacher:
         """Ask Cinder, which may take minutes to answer, or be away. A delete waits for neither. Raises Preempted."""
         asked = self.agent.background.submit(lambda: call(self.ctxt, *args, **more))
         return self.agent.events.await_result(self.instance.uuid, asked)
+
+    def _check_zone(self, mapping: Mapping_) -> None:
+        """Raises ComputeResourcesUnavailable: a host in the volume's zone may do."""
+        cinder, zone = self.agent.clients.cinder, self.instance.availability_zone
+        volume = self._ask(cinder.volume_show, mapping.volume_id)
+        if not cinder.same_zone(volume, zone):
+            theirs = volume["availability_zone"]
+            reason = f"The volume {mapping.volume_id} is in availability zone {theirs}, this host is in {zone}."
+            raise exceptions.ComputeResourcesUnavailable(reason=reason)
 
     def _create(self, mapping: Mapping_) -> None:
         """Make the volume, or find the one that was made when a first try did not come to write it down."""
@@ -170,6 +181,8 @@ class Attacher:
         name = f"{self.instance.uuid}-blank-vol" if mapping.source_type == "blank" else ""
         if mapping.get("uuid"):
             more["metadata"] = {releases.MARK: mapping.uuid}
+        if not cinder.cross_az_attach:
+            more["availability_zone"] = self.instance.availability_zone
         return cinder.volume_create(ctxt, size, name, volume_type=mapping.get("volume_type"), **more)
 
     def _size_of(self, mapping: Mapping_) -> int:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.unit.api import seeds
 
-from kilonova.db.api import build_requests, flavors
+from kilonova.db.api import build_requests, flavors, host_mappings
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
 from kilonova.db.cell import instances, services
 from kilonova.db.flow_tables import KN_FLOW
@@ -291,3 +292,86 @@ def test_a_server_is_changed_before_it_has_a_record(site: Any) -> None:
     assert (shown["name"], shown["description"], shown["status"]) == ("other", "d", "BUILD")
     (request,) = rows(site, BUILD_REQUESTS)
     assert build_request_rows.from_row(request).instance.display_name == "other"
+
+
+# ---------------------------------------------------------------- volumes and their zones, text of images
+
+
+def _boots_from(site: Any, *zones: str) -> dict[str, Any]:
+    shown = {"project": PROJECT, "bootable": "true"}
+    volumes = [site.cloud.cinder.volume(availability_zone=zone, **shown) for zone in zones]
+    mapping = [
+        {"uuid": volume, "source_type": "volume", "destination_type": "volume", "boot_index": index or 0}
+        for index, volume in enumerate(volumes)
+    ]
+    for device in mapping[1:]:
+        device["boot_index"] = -1
+    return body(site, imageRef="", block_device_mapping_v2=mapping, networks="none")
+
+
+@pytest.mark.parametrize(
+    ("zones", "cross", "code", "asked"),
+    [
+        (("far",), False, 202, "far"),
+        (("nova",), False, 202, None),
+        (("far", "near"), False, 400, None),
+        (("far", "near"), True, 202, None),
+    ],
+)
+def test_where_volumes_stay_in_their_zone_a_server_without_one_goes_there(
+    site: Any, conductor: Any, zones: tuple[str, ...], cross: bool, code: int, asked: str | None
+) -> None:
+    site.conf.set_override("cross_az_attach", cross, group="cinder")
+    answer = site.post("/servers", _boots_from(site, *zones), version="2.37")
+    assert answer.status_code == code, answer.text
+    if code == 202:
+        spec = conductor.wait("schedule_and_build_instances")["request_specs"][0]
+        assert spec.availability_zone == asked
+
+
+@pytest.mark.parametrize(
+    ("place", "zone", "code"),
+    [
+        ({"availability_zone": "nova"}, "nova", 202),
+        ({"availability_zone": "nova"}, "far", 400),
+        ({"availability_zone": "nova:h1"}, "far", 400),
+        ({"availability_zone": "far:h1"}, "far", 400),
+        ({"availability_zone": ":h1"}, "nova", 202),
+        ({"host": "h1"}, "far", 400),
+        ({"host": "h1"}, "nova", 202),
+    ],
+)
+def test_where_volumes_stay_in_their_zone_the_place_that_is_asked_for_is_in_it(
+    site: Any, conductor: Any, place: dict[str, str], zone: str, code: int
+) -> None:
+    seeds.service(site)
+    with site.cells.api.write() as tx:
+        host_mappings.host_mapping_create(tx, "h1", site.cell("c1").id)
+    site.conf.set_override("cross_az_attach", False, group="cinder")
+    asked = _boots_from(site, zone)
+    asked["server"] |= place
+    answer = site.post("/servers", asked, version="2.74", user="admin")
+    assert answer.status_code == code, answer.text
+    assert code == 202 or "availability zone" in answer.json["badRequest"]["message"]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"note": "\U0001f600"}, {"note": "a\0"}, {"\U0001f600": "a"}, {"n" * 250: "a"}],
+    ids=["smile", "nul", "name", "long name"],
+)
+def test_r23_what_is_remembered_of_an_image_can_be_stored(site: Any, properties: dict[str, str]) -> None:
+    image = site.cloud.glance.image(name="odd", min_disk=0, min_ram=0, **properties)
+    answer = site.post("/servers", body(site, imageRef=image), version="2.37")
+    assert answer.status_code == 400
+    assert "property" in answer.json["badRequest"]["message"]
+    assert nothing_left(site)
+
+
+def test_r23_names_of_keystone_are_stored_with_a_mark(site: Any) -> None:
+    from kilonova.wire.http import bounds
+
+    assert bounds.fitted("Ann \U0001f600\0") == "Ann \ufffd\ufffd"
+    answer = site.post("/servers", body(site, tags=["tag", "TAG"]), version="2.52")
+    assert answer.status_code == 400
+    assert "case" in answer.json["badRequest"]["message"]

@@ -239,6 +239,33 @@ def test_a_volume_is_made_from_an_image(world: World) -> None:
     assert mapping.volume_id == made["id"]
 
 
+@pytest.mark.parametrize("cross", [True, False])
+def test_where_volumes_stay_in_their_zone_one_is_made_in_the_servers(world: World, cross: bool) -> None:
+    world.clients.cinder.cross_az_attach = cross
+    world.host()
+    world.set(block_device_allocate_retries_interval=0)
+    disk = objects.BlockDeviceMapping(
+        source_type="image", destination_type="volume", boot_index=0, volume_size=3, image_id=IMAGE_ID
+    )
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[disk], availability_zone="far")
+    world.cast_build(ctxt, asked)
+    world.until(asked.uuid, vm_state="active")
+    [made] = world.cloud.cinder.volumes.values()
+    assert made["availability_zone"] == ("nova" if cross else "far")
+
+
+def test_a_host_in_another_zone_than_the_volume_leaves_it_to_others(world: World) -> None:
+    world.clients.cinder.cross_az_attach = False
+    world.host()
+    volume = world.cloud.cinder.volume(project="project")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="", availability_zone="far")
+    world.cast_build(ctxt, asked)
+    assert wait_for(lambda: world.tasks.builds)
+    assert "availability zone nova" in world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
+
+
 def test_a_delete_ends_a_build(world: World) -> None:
     """The build gives way after the step it is in, cleans up, and the delete does the rest."""
     world.set("kilonova", fake_latency={"spawn": 0.5})

@@ -28,7 +28,7 @@ class Cinder:
 
     def __init__(self, http: Http, *, cross_az_attach: bool = True) -> None:
         self._http = http
-        self._cross_az_attach = cross_az_attach
+        self.cross_az_attach = cross_az_attach
 
     # --- volumes ---------------------------------------------------------------------------
 
@@ -63,17 +63,16 @@ class Cinder:
         found = self._volume(reply, volume_id).json()
         return dict(found) if found.get("encryption_key_id") else {}
 
-    def check_attachable(self, volume: Mapping[str, Any], instance_az: str | None) -> None:
-        """Raises InvalidVolume when the volume cannot be attached to a server in that availability zone."""
+    def check_attachable(self, volume: Mapping[str, Any]) -> None:
+        """Raises InvalidVolume when the volume cannot be attached to any server."""
         if volume["status"] not in ("available", "in-use", "reserved", "downloading"):
             raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is {volume['status']}")
         if volume["attach_status"] == "attached" and not volume["multiattach"]:
             raise exceptions.InvalidVolume(reason=f"volume {volume['id']} is already attached")
-        if not self._cross_az_attach and instance_az and volume["availability_zone"] != instance_az:
-            raise exceptions.InvalidVolume(
-                reason=f"volume {volume['id']} is in availability zone {volume['availability_zone']}, "
-                f"the server in {instance_az}"
-            )
+
+    def same_zone(self, volume: Mapping[str, Any], zone: str | None) -> bool:
+        """Whether the volume may be attached to a server in that availability zone."""
+        return self.cross_az_attach or not zone or volume["availability_zone"] == zone
 
     def volume_action(self, ctxt: RequestContext, volume_id: str, action: str, body: Any = None) -> None:
         """An action of the volume: os-reserve, os-unreserve, os-begin_detaching, os-roll_detaching, ..."""

@@ -35,7 +35,9 @@ def everything(call: Call[Services], wish: Wish) -> Resolved:
     key = _key(call, wish)
     image = _image(call, wish)
     facts = _flavor_facts(flavor)
-    found_devices = _devices(call, wish, image, facts)
+    volume_zones: list[str] = []
+    found_devices = _devices(call, wish, image, facts, volume_zones)
+    zone = _zone_of_volumes(call, wish, zone, volume_zones)
     root = devices.root_of(found_devices)
     auto_disk_config = images.auto_disk_config(image, wish.auto_disk_config)
     images.check(image, facts, root, boots_image=wish.image_id is not None)
@@ -211,8 +213,10 @@ def _check_zero_disk(call: Call[Services], flavor: dict[str, Any], root: devices
 # ---------------------------------------------------------------- devices
 
 
-def _devices(call: Call[Services], wish: Wish, image: images.Image, flavor: dict[str, Any]) -> list[devices.Device]:
-    """All devices of one server, checked against Glance and Cinder."""
+def _devices(
+    call: Call[Services], wish: Wish, image: images.Image, flavor: dict[str, Any], zones: list[str]
+) -> list[devices.Device]:
+    """All devices of one server, checked against Glance and Cinder; ``zones`` gets those of its volumes."""
     found = devices.assemble(
         wish.devices,
         # In the new form the root is always said; nothing said is the old form's way to mean the image.
@@ -225,11 +229,11 @@ def _devices(call: Call[Services], wish: Wish, image: images.Image, flavor: dict
     )
     devices.check(found, flavor, call.services.conf.max_local_block_devices)
     for device in found:
-        _check_source(call, device, wish)
+        _check_source(call, device, wish, zones)
     return [devices.with_flavor_size(device, flavor) for device in found if not device["no_device"]]
 
 
-def _check_source(call: Call[Services], device: devices.Device, wish: Wish) -> None:
+def _check_source(call: Call[Services], device: devices.Device, wish: Wish, zones: list[str]) -> None:
     clients = call.services.clients
     if device["image_id"] and device["image_id"] != wish.image_id:
         try:
@@ -237,7 +241,7 @@ def _check_source(call: Call[Services], device: devices.Device, wish: Wish) -> N
         except exceptions.NovaException:
             raise exceptions.InvalidBDMImage(id=device["image_id"]) from None
     elif device["volume_id"]:
-        _check_volume(call, device, wish.zone.name or call.services.conf.default_schedule_zone)
+        zones.append(_check_volume(call, device))
     elif device["snapshot_id"]:
         try:
             snapshot = clients.cinder.snapshot_show(call.context, device["snapshot_id"])
@@ -246,7 +250,8 @@ def _check_source(call: Call[Services], device: devices.Device, wish: Wish) -> N
         device["volume_size"] = device["volume_size"] or snapshot["size"]
 
 
-def _check_volume(call: Call[Services], device: devices.Device, zone: str | None) -> None:
+def _check_volume(call: Call[Services], device: devices.Device) -> str:
+    """The zone of a volume that may be attached."""
     volume_id = device["volume_id"]
     try:
         volume = call.services.clients.cinder.volume_show(call.context, volume_id)
@@ -254,8 +259,32 @@ def _check_volume(call: Call[Services], device: devices.Device, zone: str | None
         raise exceptions.InvalidBDMVolume(id=volume_id) from None
     if volume["multiattach"] and call.version < _MULTIATTACH_SINCE:
         raise exceptions.MultiattachNotSupportedOldMicroversion()
-    call.services.clients.cinder.check_attachable(volume, zone)
+    call.services.clients.cinder.check_attachable(volume)
     device["volume_size"] = volume["size"]
+    return str(volume["availability_zone"])
+
+
+def _zone_of_volumes(call: Call[Services], wish: Wish, zone: str | None, volumes: list[str]) -> str | None:
+    """The zone to be asked for: where volumes stay in theirs and none was asked for, that of the volumes.
+
+    The default zone is not asked for by name, since servers that were are kept in it: hosts look once more.
+    Raises MismatchVolumeAZException.
+    """
+    conf = call.services.conf
+    if not volumes or conf.cinder.cross_az_attach:
+        return zone
+    if len(set(volumes)) > 1:
+        named = ", ".join(sorted(set(volumes)))
+        raise exceptions.MismatchVolumeAZException(reason=f"Volumes are in different availability zones: {named}")
+    there = volumes[0]
+    host = wish.zone.host or wish.host
+    place = (
+        call.services.cells.api.query(hosts.zones, [host]).get(host, conf.default_availability_zone) if host else zone
+    )
+    if place and place != there:
+        reason = f"The server is to be in availability zone {place}, its volumes are in {there}"
+        raise exceptions.MismatchVolumeAZException(reason=reason)
+    return zone if place or there == conf.default_availability_zone else there
 
 
 # ---------------------------------------------------------------- networks
