@@ -130,12 +130,10 @@ class ExternalEvents:
             raise Closed
         if verdict == CANCELLED:
             raise self._cancelled()
-        if verdict == FAILED:
-            LOG.error("instance %s: event %s was reported as failed", uuid, wait.cause)
-        elif missing:
-            LOG.error("instance %s: events %s did not come within %s s", uuid, missing, timeout)
-        if verdict or missing:
-            raise exceptions.VirtualInterfaceCreateException
+        if verdict == FAILED and wait.cause is not None:
+            raise _not_wired(uuid, f"{_named(wait.cause)} was reported as failed")
+        if missing:
+            raise _not_wired(uuid, f"{', '.join(map(_named, missing))} did not come within {timeout:g} s")
 
     def _forget(self, uuid: str, wait: _Wait) -> None:
         with self._changed:
@@ -143,3 +141,13 @@ class ExternalEvents:
             waits.remove(wait)
             if not waits:
                 del self._waits[uuid]
+
+
+def _named(event: Pair) -> str:
+    name, tag = event
+    return f"{name} of {tag}" if tag else name
+
+
+def _not_wired(uuid: str, why: str) -> exceptions.VirtualInterfaceCreateException:
+    LOG.error("instance %s: event %s", uuid, why)
+    return exceptions.VirtualInterfaceCreateException(f"event {why}")

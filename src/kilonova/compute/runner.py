@@ -229,7 +229,8 @@ def event(work: Work, name: str) -> Iterator[None]:
         raise
     finally:
         if started and not isinstance(error, Closed):
-            _without_action(lambda: agent.store.event_finish(ctxt, uuid, name, error))
+            told = str(error) if isinstance(error, Explained) else None
+            _without_action(lambda: agent.store.event_finish(ctxt, uuid, name, error, told))
 
 
 def _without_action(call: Callable[[], None]) -> bool:
@@ -275,7 +276,7 @@ class Overtaken(Exception):
 
 
 class Explained(Exception):
-    """The operation failed, and its fault is on record already. `__cause__` is what failed."""
+    """The operation failed, and its fault is on record already. The message is for users, `__cause__` what failed."""
 
 
 def _migration(args: Mapping[str, Any]) -> str:

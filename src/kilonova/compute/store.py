@@ -102,10 +102,12 @@ class Store(abc.ABC):
     def event_start(self, ctxt: RequestContext, uuid: str, name: str, host: str) -> None:
         self.call(ctxt, "InstanceActionEvent", "event_start", uuid, name, want_result=False, host=host)
 
-    def event_finish(self, ctxt: RequestContext, uuid: str, name: str, error: BaseException | None) -> None:
+    def event_finish(
+        self, ctxt: RequestContext, uuid: str, name: str, error: BaseException | None, message: str | None = None
+    ) -> None:
         kwargs: dict[str, Any] = {"want_result": False, "exc_val": None, "exc_tb": None}
         if error is not None:
-            kwargs["exc_val"] = message_of(error)
+            kwargs["exc_val"] = message or message_of(error)
             kwargs["exc_tb"] = "".join(traceback.format_tb(error.__traceback__))
         self.call(ctxt, "InstanceActionEvent", "event_finish_with_failure", uuid, name, **kwargs)
 
@@ -242,7 +244,7 @@ class RpcStore(Store):
 
 
 def message_of(error: BaseException) -> str:
-    """What a user may read of an error: our own exceptions without the host's paths, only the class of others."""
+    """What a user may read of an error: our words and the system's without the host's paths, the class of others."""
     if isinstance(error, exceptions.Base64Exception):
         # The path in it is the user's own.
         return error.format_message()
@@ -250,6 +252,8 @@ def message_of(error: BaseException) -> str:
         return without_paths(error.format_message())
     if isinstance(error, ServiceError):
         return error.for_users
+    if isinstance(error, OSError) and error.strerror:
+        return without_paths(error.strerror)
     return type(error).__name__
 
 

@@ -141,7 +141,8 @@ def test_a_volume_that_cannot_be_had(world: World) -> None:
     ctxt = world.ctxt()
     asked = world.asked(ctxt, disks=[volume_disk(volume)], image_ref="")
     world.cast_build(ctxt, asked)
-    assert "Failure prepping block device" in ended_in_error(world, asked, ctxt).message
+    told = ended_in_error(world, asked, ctxt).message
+    assert "Failure prepping block device: The service cinder answered with HTTP 500." in told
     assert world.cloud.cinder.volumes[volume]["status"] == "available"
 
 
@@ -205,6 +206,34 @@ def test_no_path_of_the_host_is_told(world: World, properties: dict[str, Any]) -
     told = fault.message if fault else world.tasks.builds[0]["filter_properties"]["retry"]["exc_reason"]
     assert "/var" not in told
     assert "is corrupt" in told
+    if fault:
+        assert world.details(asked.uuid, ctxt) == told
+
+
+def test_a_failed_reboot_says_why(world: World) -> None:
+    """In the fault and in the event of the action, without the host's paths."""
+    world.host()
+    server = world.built()
+    world.fail("reboot", OSError(28, "No space left on device", "/var/lib/nova/instances/x"))
+    ctxt = world.cast("reboot_instance", server, "rebooting_hard", block_device_info=None, reboot_type="HARD")
+    assert wait_for(lambda: world.fault(server.uuid))
+    world.idle()
+    assert world.fault(server.uuid).message == "No space left on device"
+    assert world.details(server.uuid, ctxt) == "No space left on device"
+
+
+def test_a_network_that_is_not_wired_is_named(world: World) -> None:
+    world.host(driver=WaitingDriver)
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, filter_properties={})
+    assert wait_for(lambda: world.hosts["h1"].agent.events._waits)
+    [port] = world.cloud.neutron.ports_of(asked.uuid)
+    world.hosts["h1"].agent.events.deliver(asked.uuid, "network-vif-plugged", port["id"], "failed")
+    why = f"event network-vif-plugged of {port['id']} was reported as failed"
+    assert f"Failed to allocate the network(s) with error {why}, not rescheduling." in ended_in_error(
+        world, asked, ctxt
+    ).message
 
 
 def test_a_rescheduled_server_keeps_its_volume_reserved(world: World) -> None:

@@ -134,7 +134,8 @@ def test_events_that_come_while_the_body_runs_count() -> None:
 @pytest.mark.parametrize("status", ["failed", None])
 def test_a_failed_or_missing_event(status: str | None) -> None:
     events = ExternalEvents(cancelled=Preempted)
-    with pytest.raises(exceptions.VirtualInterfaceCreateException):
+    why = "was reported as failed" if status else r"did not come within 0.05 s"
+    with pytest.raises(exceptions.VirtualInterfaceCreateException, match=f"event network-vif-plugged of p1 {why}"):
         expect_but_deliver(events, status)
 
 

@@ -291,6 +291,13 @@ class World:
         listed = self.db.query(action.events_get_by_action, self.ctxt(), found.id)
         return [(event.event, event.result) for event in listed.objects]
 
+    def details(self, server: str, ctxt: RequestContext) -> str | None:
+        """What the last event of the request's action says."""
+        found = self.db.query(action.get_by_request_id, ctxt, server, ctxt.request_id)
+        listed = self.db.query(action.events_get_by_action, ctxt, found.id)
+        details: str | None = listed.objects[0].details
+        return details
+
     def leftovers(self, server: str) -> dict[str, Any]:
         """What the server holds elsewhere."""
         return {

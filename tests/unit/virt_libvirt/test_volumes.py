@@ -6,13 +6,17 @@ from xml.etree import ElementTree as ET
 
 import libvirt
 import pytest
+from os_brick import exception as brick_exceptions
+from os_brick.initiator import connector
+from oslo_concurrency import processutils
 from tests.fakes import guests
 
 from kilonova.compute.events import ExternalEvents
 from kilonova.compute.lanes import Preempted
+from kilonova.compute.ops.build import failure as failed_builds
 from kilonova.contract import exceptions
 from kilonova.virt.driver import BlockDevices, Services, Volume
-from kilonova.virt.libvirt import detach, driver, sharing
+from kilonova.virt.libvirt import detach, driver, sharing, volumes
 
 MINE, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 VOLUME = "33333333-3333-4333-8333-333333333333"
@@ -175,10 +179,33 @@ def test_a_disk_that_is_leaving_is_waited_for(host, answer):
 
 def test_what_libvirt_refuses_is_not_hidden(host):
     guest = host.put(MINE, disk(VOLUME), running=True)
-    guest.answers.append(Fails(libvirt.VIR_ERR_OPERATION_UNSUPPORTED))
-    with pytest.raises(libvirt.libvirtError):
+    guest.answers.append(Fails(libvirt.VIR_ERR_OPERATION_UNSUPPORTED, "cannot unplug\n'/var/lib/nova/x'"))
+    with pytest.raises(exceptions.InternalError, match=r"cannot unplug '\(a file of the host\)'"):
         leave(host)
     assert host.disconnected == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (brick_exceptions.TargetPortalNotFound(target_portal="portal"), "Unable to find target portal portal."),
+        (processutils.ProcessExecutionError(stderr="cannot open /etc/iscsi/x: denied\n"), "the host): denied"),
+        (brick_exceptions.VolumeDeviceNotFound(device="/dev/sdx"), f"location {VOLUME}"),
+    ],
+)
+def test_what_a_connector_says_is_told(conf, monkeypatch, failure, told):
+    """A volume whose device does not appear here is not gone: another host may see it."""
+
+    def connect(*_):
+        raise failure
+
+    made = SimpleNamespace(connect_volume=connect)
+    monkeypatch.setattr(connector.InitiatorConnector, "factory", lambda *_, **__: made)
+    with pytest.raises(exceptions.NovaException) as caught:
+        volumes.Volumes(conf, "host").connect(volume())
+    assert told in caught.value.format_message()
+    assert "/etc" not in caught.value.format_message()
+    assert failed_builds.judge(MINE, caught.value).again
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -7,7 +7,7 @@ import logging
 from kilonova.compute import guest
 from kilonova.compute.lanes import Preempted
 from kilonova.compute.runner import Explained, Work
-from kilonova.compute.store import INSTANCE_ATTRS
+from kilonova.compute.store import INSTANCE_ATTRS, message_of
 from kilonova.contract import exceptions
 from kilonova.contract.states import VM, Power, Task
 
@@ -45,7 +45,7 @@ def perform(work: Work) -> str:
         agent.store.fault(ctxt, instance.uuid, agent.host, exc)
     settle(work)
     if failed is not None:
-        raise Explained(str(failed)) from failed
+        raise Explained(message_of(failed)) from failed
     return "rebooted"
 
 

@@ -24,6 +24,8 @@ _KEEPALIVE = (5, 5)
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 """Seconds between attempts to reach a libvirtd that went away."""
 
+_LONGEST_WORDS = 400
+
 _loop_lock = threading.Lock()
 _loop: threading.Thread | None = None
 
@@ -127,7 +129,7 @@ class Connection:
 
     @contextmanager
     def errors(self, uuid: str) -> Iterator[None]:
-        """Turn libvirt's errors about a guest into ours; others pass as they are."""
+        """Turn libvirt's errors about a guest into ours, with its words where ours have none."""
         try:
             yield
         except libvirt.libvirtError as failure:
@@ -136,7 +138,8 @@ class Connection:
                 raise exceptions.InstanceNotFound(instance_id=uuid) from failure
             if _is_broken(failure):
                 raise exceptions.HypervisorUnavailable(host=self._host) from failure
-            raise
+            LOG.warning("Guest %s: libvirt failed: %s", uuid, failure)
+            raise exceptions.InternalError(err=_words(failure)) from failure
 
     @functools.cached_property
     def capabilities(self) -> ET.Element:
@@ -197,3 +200,9 @@ def _answers(connection: libvirt.virConnect) -> bool:
         LOG.warning("The connection to libvirt is gone: %s", failure)
         return False
     return True
+
+
+def _words(failure: libvirt.libvirtError) -> str:
+    """What libvirt says, in one line, of which the beginning tells most."""
+    said = " ".join(str(failure.get_error_message() or failure).split())
+    return f"The hypervisor failed: {without_paths(said)[:_LONGEST_WORDS]}"

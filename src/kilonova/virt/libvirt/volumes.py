@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from oslo_concurrency import processutils
 from oslo_config import cfg
 from oslo_log import log
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions
 from kilonova.virt.driver import Volume
 from kilonova.virt.libvirt.config.disk import IO_LIMITS, Disk, NetworkSource
@@ -60,33 +62,47 @@ class Volumes:
         return properties
 
     def connect(self, volume: Volume) -> Source:
-        """Make the volume's bytes readable here. Raises VolumeDriverNotFound, or VolumeNotFound when none appears."""
+        """Make the volume's bytes readable here. Raises VolumeDriverNotFound, DiskNotFound when no device appears,
+        VolumeAttachFailed with what the connector says."""
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
         if kind in PATH_PROTOCOLS:
             return _local(volume, data)
         if kind == "rbd":
             return Source(self._rbd(data))
-        connected = self._brick(kind, data, lambda each: each.connect_volume(dict(data)))
-        path = str(connected["path"])
+        path = self._connected(volume, kind, data)
         return Source(path, _source_type(path))
 
+    def _connected(self, volume: Volume, kind: str | None, data: Mapping[str, Any]) -> str:
+        from os_brick import exception as brick_exceptions
+
+        try:
+            return str(self._brick(volume, kind, lambda each: each.connect_volume(dict(data)))["path"])
+        except (brick_exceptions.BrickException, processutils.ProcessExecutionError) as failure:
+            LOG.warning("Volume %s is not connected: %s", volume.volume_id, failure)
+            said = getattr(failure, "stderr", None) or getattr(failure, "msg", None) or type(failure).__name__
+            reason = without_paths(" ".join(str(said).split()))
+            raise exceptions.VolumeAttachFailed(volume_id=volume.volume_id, reason=reason) from failure
+
     def disconnect(self, volume: Volume, force: bool = True) -> None:
-        """`force`: even when what was written does not reach the volume. Raises VolumeDriverNotFound, or os-brick's
-        error when the device does not go."""
+        """`force`: even when what was written does not reach the volume. Raises VolumeDriverNotFound, DiskNotFound
+        when there is no device, or os-brick's error when it does not go."""
         info = volume.connection_info
         kind, data = info.get("driver_volume_type"), info.get("data") or {}
         if kind in (*PATH_PROTOCOLS, "rbd", None):
             return
-        self._brick(kind, data, lambda each: each.disconnect_volume(dict(data), None, force=force, ignore_errors=force))
+        self._brick(
+            volume, kind, lambda each: each.disconnect_volume(dict(data), None, force=force, ignore_errors=force)
+        )
 
-    def _brick(self, kind: str | None, data: Mapping[str, Any], act: Any) -> Any:
+    def _brick(self, volume: Volume, kind: str | None, act: Callable[[Any], Any]) -> Any:
         if kind not in BRICK_PROTOCOLS:
             raise exceptions.VolumeDriverNotFound(driver_type=kind)
         from os_brick import exception as brick_exceptions
         from os_brick.initiator import connector as brick
 
         options: dict[str, Any] = {}
+        data = volume.connection_info.get("data") or {}
         if kind == "nfs":
             options["nfs_mount_point_base"] = self._conf.libvirt.nfs_mount_point_base
             options["nfs_mount_options"] = data.get("options") or self._conf.libvirt.nfs_mount_options
@@ -100,7 +116,8 @@ class Volumes:
         try:
             return act(connector)
         except brick_exceptions.VolumeDeviceNotFound as failure:
-            raise exceptions.VolumeNotFound(volume_id=data.get("volume_id", "")) from failure
+            # The volume exists; it is this host that does not see it.
+            raise exceptions.DiskNotFound(location=volume.volume_id) from failure
 
     def _rbd(self, data: Mapping[str, Any]) -> NetworkSource:
         conf = self._conf.libvirt

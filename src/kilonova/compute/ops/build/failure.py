@@ -74,6 +74,7 @@ HOPELESS: tuple[type[Exception], ...] = (
 
 NO_NETWORK: tuple[type[Exception], ...] = (
     exceptions.ExternalNetworkAttachForbidden,
+    exceptions.NoMoreFixedIps,
     exceptions.VirtualInterfaceCreateException,
     exceptions.VirtualInterfaceMacAddressException,
     exceptions.FixedIpInvalidOnHost,
@@ -141,15 +142,13 @@ def judge(instance_uuid: str, error: Exception) -> Verdict:
 
 def _hopeless(where: str | None, cause: Exception) -> str | None:
     """The reason when no host would do better."""
-    if isinstance(cause, exceptions.NoMoreFixedIps):
-        return f"Failed to allocate the network(s) with error {message_of(cause)}, not rescheduling."
     if isinstance(cause, ServiceError) and cause.refuses:
         return cause.for_users
     if isinstance(cause, NO_NETWORK):
-        return "Failed to allocate the network(s), not rescheduling."
+        return f"Failed to allocate the network(s) with error {message_of(cause)}, not rescheduling."
     if where == VOLUMES:
         fit = isinstance(cause, (*BAD_VOLUME, *HOPELESS))
-        return message_of(cause) if fit else "Failure prepping block device."
+        return message_of(cause) if fit else f"Failure prepping block device: {message_of(cause)}"
     return message_of(cause) if isinstance(cause, HOPELESS) else None
 
 
