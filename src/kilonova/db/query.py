@@ -1,4 +1,4 @@
-"""Running statements and cutting pages; rows are plain dicts."""
+"""Running statements; rows are plain dicts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ import sqlalchemy as sa
 from kilonova.base import clock
 from kilonova.db import exact
 from kilonova.db.engine import Tx
-from kilonova.db.outcomes import DuplicateError, InvalidSortKeyError
+from kilonova.db.outcomes import DuplicateError
 
 Row = dict[str, Any]
-Sort = Sequence[tuple[str, str]]
-"""Columns and directions (`asc`, `desc`), the most significant first."""
 
 
 def rows(tx: Tx, statement: sa.Executable, parameters: Any = None) -> list[Row]:
@@ -155,55 +153,3 @@ def selection(table: sa.Table, names: frozenset[str] | None = None) -> sa.Select
 def columns(table: sa.Table, names: Iterable[str] | None) -> list[sa.Column[Any]]:
     """The named columns, or all."""
     return list(table.columns) if names is None else [table.c[name] for name in names]
-
-
-def ordered(tx: Tx, table: sa.Table, sort: Sort) -> list[sa.ColumnElement[Any]]:
-    """The ORDER BY of a page; NULL is the smallest value in every database. Raises InvalidSortKeyError."""
-    return [_direction(tx, _column(table, key), direction) for key, direction in sort]
-
-
-def after(table: sa.Table, sort: Sort, marker: Mapping[str, Any]) -> sa.ColumnElement[bool]:
-    """The condition "sorted behind the marker row", for nullable sort keys too (NULL is the smallest)."""
-    alternatives = []
-    for position, (key, direction) in enumerate(sort):
-        same = [_same(_column(table, k), marker[k]) for k, _ in sort[:position]]
-        beyond = _beyond(_column(table, key), direction, marker[key])
-        if beyond is not None:
-            alternatives.append(sa.and_(*same, beyond))
-    return sa.or_(*alternatives) if alternatives else sa.false()
-
-
-def _column(table: sa.Table, key: str) -> sa.Column[Any]:
-    column = table.c.get(key)
-    if column is None:
-        raise InvalidSortKeyError(key)
-    return column
-
-
-def _direction(tx: Tx, column: sa.Column[Any], direction: str) -> sa.ColumnElement[Any]:
-    ascending = direction == "asc"
-    order = column.asc() if ascending else column.desc()
-    # Indexes are in PostgreSQL's own order, NULL the greatest: a page of the newest goes by one only without this.
-    if tx.dialect.name == "postgresql" and column.nullable and column.name != _ALWAYS_SET:
-        return order.nulls_first() if ascending else order.nulls_last()
-    return order
-
-
-_ALWAYS_SET = "created_at"
-"""Nullable by Nova's schema, but no row is without it."""
-
-
-def _same(column: sa.Column[Any], value: Any) -> sa.ColumnElement[bool]:
-    return column.is_(None) if value is None else column == value
-
-
-def _beyond(column: sa.Column[Any], direction: str, value: Any) -> sa.ColumnElement[bool] | None:
-    if value is None:
-        return column.is_not(None) if direction == "asc" else None
-    # Truth values have an order, but no database compares them by it.
-    truth = isinstance(column.type, sa.Boolean)
-    compared: sa.ColumnElement[Any] = sa.cast(column, sa.Integer) if truth else column
-    limit = int(value) if truth else value
-    if direction == "asc":
-        return compared > limit
-    return sa.or_(compared < limit, column.is_(None)) if column.nullable else compared < limit

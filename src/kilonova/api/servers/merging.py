@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kilonova.db import sorting
 from kilonova.db.cells import Cell, CellDown
+from kilonova.db.sorting import Sort
 
 Record = dict[str, Any]
-Sort = Sequence[tuple[str, str]]
 Page = Callable[[Cell, Mapping[str, Any] | None, int], list[Record]]
 """A cell's records behind one (None: from its first on), at most so many."""
 
@@ -54,7 +54,7 @@ class Merger:
             return False
         if uuid not in self._found or len(self.merged) < self._limit:
             return True
-        order = _order(self._sort)
+        order = sorting.key(self._sort)
         used_up: bool = order(self._found[uuid][-1]) < order(self.merged[-1][1])
         return used_up
 
@@ -62,7 +62,7 @@ class Merger:
 def merge(pages: Mapping[str, list[Record]], sort: Sort, limit: int) -> list[tuple[str, Record]]:
     """The first ``limit`` records of all cells with the uuid of their cell; a server that two cells have, once."""
     streams = [[(uuid, record) for record in rows] for uuid, rows in pages.items()]
-    order = _order(sort)
+    order = sorting.key(sort)
     seen: set[str] = set()
     merged: list[tuple[str, Record]] = []
     for uuid, record in heapq.merge(*streams, key=lambda entry: order(entry[1])):
@@ -76,19 +76,4 @@ def merge(pages: Mapping[str, list[Record]], sort: Sort, limit: int) -> list[tup
 
 
 def sorted_records(records: Iterable[Record], sort: Sort) -> list[Record]:
-    return sorted(records, key=_order(sort))
-
-
-def _order(sort: Sort) -> Any:
-    """A sort key over several columns with directions; None is smallest, as in the databases."""
-
-    def compare(left: Record, right: Record) -> int:
-        for name, direction in sort:
-            a, b = left.get(name), right.get(name)
-            if a == b:
-                continue
-            smaller = a is None or (b is not None and a < b)
-            return -1 if smaller == (direction == "asc") else 1
-        return 0
-
-    return functools.cmp_to_key(compare)
+    return sorted(records, key=sorting.key(sort))

@@ -8,11 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.db import exact, query
+from kilonova.db import exact, query, sorting
 from kilonova.db.api.tables import FLAVOR_EXTRA_SPECS, FLAVOR_PROJECTS, FLAVORS
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import MarkerNotFoundError
-from kilonova.db.query import Row, Sort
+from kilonova.db.query import Row
+from kilonova.db.sorting import Sort
 
 _C = FLAVORS.c
 
@@ -51,12 +52,12 @@ def flavor_list(
     ]
     order = [*sort, *([("id", sort[-1][1])] if all(key != "id" for key, _ in sort) else [])]
     statement = sa.select(FLAVORS).where(*(make(value) for value, make in conditions if value is not None))
-    statement = statement.order_by(*query.ordered(tx, FLAVORS, order)).limit(limit)
+    statement = statement.order_by(*sorting.ordered(tx, FLAVORS, order)).limit(limit)
     if marker is not None:
         last = query.row(tx, sa.select(FLAVORS).where(_is(tx, marker), *_visible(marker_seen_by)))
         if last is None:
             raise MarkerNotFoundError(marker)
-        statement = statement.where(query.after(FLAVORS, order, last))
+        statement = statement.where(sorting.after(tx, FLAVORS, order, last))
     return _with_specs(tx, query.rows(tx, statement))
 
 

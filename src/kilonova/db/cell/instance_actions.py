@@ -10,7 +10,7 @@ import datetime
 import sqlalchemy as sa
 
 from kilonova.base import clock
-from kilonova.db import query
+from kilonova.db import query, sorting
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import MarkerNotFoundError
@@ -42,8 +42,8 @@ def action_list(
         last = action_get(tx, instance_uuid, marker)
         if last is None:
             raise MarkerNotFoundError(marker)
-        statement = statement.where(query.after(INSTANCE_ACTIONS, _NEWEST, last))
-    order = query.ordered(tx, INSTANCE_ACTIONS, _NEWEST)
+        statement = statement.where(sorting.after(tx, INSTANCE_ACTIONS, _NEWEST, last))
+    order = sorting.ordered(tx, INSTANCE_ACTIONS, _NEWEST)
     return query.rows(tx, statement.order_by(*order).limit(limit))
 
 

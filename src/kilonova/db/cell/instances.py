@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.base import ids
-from kilonova.db import failures, patterns, query
+from kilonova.db import failures, patterns, query, sorting
 from kilonova.db.cell import instance_filters, instance_parts
 from kilonova.db.cell.tables import (
     BLOCK_DEVICE_MAPPING,
@@ -33,7 +33,8 @@ from kilonova.db.cell.tables import (
 )
 from kilonova.db.engine import Tx
 from kilonova.db.outcomes import MarkerNotFoundError, Missing, Outcome, Stale, Updated
-from kilonova.db.query import Row, Sort
+from kilonova.db.query import Row
+from kilonova.db.sorting import Sort
 
 _C = INSTANCES.c
 Expect = Mapping[str, Any]
@@ -97,22 +98,23 @@ def instance_list(
 ) -> list[Row]:
     """A page of instances.
 
-    Deleted ones are in it unless `filters` has `deleted: False`. `marker` is the uuid of the last one of the page
+    Where texts have weights (sorting.py), the rows have them too. Deleted ones are in it unless `filters` has
+    `deleted: False`. `marker` is the uuid of the last one of the page
     before, or that one's sort values when it is in another cell. Raises MarkerNotFoundError, InvalidSortKeyError,
     InvalidFilterError.
     """
     if limit == 0:
         return []
     sort = complete_sort(sort)
-    order = query.ordered(tx, INSTANCES, sort)
+    order, weights = sorting.ordered(tx, INSTANCES, sort), sorting.weights(tx, INSTANCES, sort)
     statement = query.selection(INSTANCES, frozenset({*columns, *(key for key, _ in sort), "uuid"}))
     with _filtering(tx, filters or {}):
         narrowed = _narrowed(tx, statement, filters or {})
         if narrowed is None:
             return []
         if marker is not None:
-            narrowed = narrowed.where(query.after(INSTANCES, sort, _marker(tx, marker, sort)))
-        found = query.rows(tx, narrowed.order_by(*order).limit(limit))
+            narrowed = narrowed.where(sorting.after(tx, INSTANCES, sort, _marker(tx, marker, sort)))
+        found = query.rows(tx, narrowed.add_columns(*weights).order_by(*order).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
 
@@ -139,8 +141,8 @@ def instance_list_in_use(
     if project_id is not None:
         statement = statement.where(_C.project_id == project_id)
     if marker is not None:
-        statement = statement.where(query.after(INSTANCES, sort, marker))
-    found = query.rows(tx, statement.order_by(*query.ordered(tx, INSTANCES, sort)).limit(limit))
+        statement = statement.where(sorting.after(tx, INSTANCES, sort, marker))
+    found = query.rows(tx, statement.order_by(*sorting.ordered(tx, INSTANCES, sort)).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
 
