@@ -6,8 +6,9 @@ import contextlib
 import datetime
 import functools
 import json
+import operator
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -142,6 +143,23 @@ def soft_deleted(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.Update:
         .where(table.c.deleted == 0, *where)
         .values(deleted=table.c.id, deleted_at=clock.naive_now(), updated_at=table.c.updated_at)
     )
+
+
+def changed_since(table: sa.Table, when: datetime.datetime) -> sa.ColumnElement[bool]:
+    """Rows whose last change is not before a time. One that was never changed counts from when it was made."""
+    return _changed(table, operator.ge, when)
+
+
+def changed_before(table: sa.Table, when: datetime.datetime) -> sa.ColumnElement[bool]:
+    """Rows whose last change is not after a time."""
+    return _changed(table, operator.le, when)
+
+
+def _changed(table: sa.Table, test: Callable[[Any, Any], Any], when: datetime.datetime) -> sa.ColumnElement[bool]:
+    updated, moment = table.c.updated_at, clock.naive(when)
+    otherwise = sa.func.coalesce(table.c.deleted_at, table.c.created_at)
+    # Two terms and not one COALESCE: both go by the index of updated_at.
+    return sa.or_(test(updated, moment), sa.and_(updated.is_(None), test(otherwise, moment)))
 
 
 @functools.lru_cache(maxsize=256)

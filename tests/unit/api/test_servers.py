@@ -379,3 +379,15 @@ def test_a_read_whose_connection_was_lost_is_repeated(world: Any, monkeypatch: p
     monkeypatch.setattr(query, "row", once)
     assert world.get(f"/servers/{server}").status_code == 200
     assert lost
+
+
+@pytest.mark.parametrize("cell", ["cell0", "c1"])
+def test_o1_what_was_never_changed_counts_from_its_making(world: Any, cell: str) -> None:
+    """A server that found no host is put into cell0 at once as it stays."""
+    seeds.server(world, cell, display_name="never", vm_state="error", host=None, created_at=seeds.NOW)
+    before, after = (seeds.NOW + datetime.timedelta(hours=hours) for hours in (-1, 1))
+    since = world.get(f"/servers?changes-since={before:%Y-%m-%dT%H:%M:%SZ}", version="2.66")
+    assert names(since) == ["never"]
+    assert names(world.get(f"/servers?changes-since={after:%Y-%m-%dT%H:%M:%SZ}", version="2.66")) == []
+    assert names(world.get(f"/servers?changes-before={after:%Y-%m-%dT%H:%M:%SZ}", version="2.66")) == ["never"]
+    assert names(world.get(f"/servers?changes-before={before:%Y-%m-%dT%H:%M:%SZ}", version="2.66")) == []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from kilonova.db.cell import instances
+from kilonova.contract import context
+from kilonova.db import query
+from kilonova.db.cell import instance_actions, instances
 from kilonova.db.cell.tables import (
     INSTANCE_ACTIONS,
     INSTANCE_EXTRA,
@@ -17,9 +20,12 @@ from kilonova.db.cell.tables import (
     INSTANCE_ID_MAPPINGS,
     INSTANCE_INFO_CACHES,
     INSTANCE_METADATA,
+    MIGRATIONS,
     TAGS,
 )
 from kilonova.db.engine import Database
+from kilonova.db.objects import action, migration
+from kilonova.db.objects import instances as served
 from kilonova.db.outcomes import (
     DuplicateError,
     InvalidFilterError,
@@ -193,12 +199,39 @@ def test_impossible_filters_are_refused(five: Database, filters: dict[str, Any])
         listed(five, filters)
 
 
+def test_o1_a_row_that_was_never_changed_has_a_time(cell_db: Database) -> None:
+    """In each list, whoever asks."""
+    day = datetime.datetime(2024, 1, 1)
+    before, after = day - datetime.timedelta(hours=1), day + datetime.timedelta(hours=1)
+    cell_db.run(instances.instance_create, {"uuid": "i", "project_id": "p", "created_at": day})
+    move = {"instance_uuid": "i", "status": "error", "created_at": day, "migration_type": "resize", "hidden": False}
+    cell_db.run(query.insert, MIGRATIONS, move | {"uuid": "m"})
+    cell_db.run(query.insert, INSTANCE_ACTIONS, {"instance_uuid": "i", "request_id": "r", "created_at": day})
+    ctxt = context.admin()
+    asked: list[Callable[[dict[str, Any]], Any]] = [
+        lambda filters: cell_db.query(instances.instance_list, filters),
+        lambda filters: cell_db.query(migration.get_by_filters, ctxt, filters).objects,
+        lambda filters: cell_db.query(action.get_by_instance_uuid, ctxt, "i", None, None, filters).objects,
+        lambda filters: cell_db.query(
+            instance_actions.action_list, "i", **{name.replace("-", "_"): when for name, when in filters.items()}
+        ),
+    ]
+    for ask in asked:
+        found = [len(ask({name: when})) for name in ("changes-since", "changes-before") for when in (before, after)]
+        assert found == [1, 0, 0, 1]
+    assert len(cell_db.query(served.get_by_filters, ctxt, {"changes-since": before}).objects) == 1
+    # Nothing but its end may ever happen to it.
+    cell_db.run(instances.instance_destroy, "i")
+    assert len(cell_db.query(instances.instance_list, {"changes-since": after})) == 1
+
+
 def test_changes_since_and_before(five: Database) -> None:
     five.run(instances.instance_update, "i1", {"updated_at": DAY + datetime.timedelta(days=1)})
     five.run(instances.instance_update, "i2", {"updated_at": DAY + datetime.timedelta(days=3)})
     aware = (DAY + datetime.timedelta(days=2)).replace(tzinfo=datetime.UTC)
     assert listed(five, {"changes-since": aware}) == ["i2"]
-    assert listed(five, {"changes-before": aware}) == ["i1"]
+    # The others were never changed: they count from when they were made.
+    assert listed(five, {"changes-before": aware}) == ["i4", "i3", "i1", "i0"]
 
 
 def test_deletion_filters(five: Database) -> None:

@@ -9,7 +9,6 @@ import datetime
 
 import sqlalchemy as sa
 
-from kilonova.base import clock
 from kilonova.db import query, sorting
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS
 from kilonova.db.engine import Tx
@@ -35,9 +34,9 @@ def action_list(
         return []
     statement = sa.select(INSTANCE_ACTIONS).where(_A.instance_uuid == instance_uuid, _A.deleted == 0)
     if changes_since is not None:
-        statement = statement.where(_A.updated_at >= clock.naive(changes_since))
+        statement = statement.where(query.changed_since(INSTANCE_ACTIONS, changes_since))
     if changes_before is not None:
-        statement = statement.where(_A.updated_at <= clock.naive(changes_before))
+        statement = statement.where(query.changed_before(INSTANCE_ACTIONS, changes_before))
     if marker is not None:
         last = action_get(tx, instance_uuid, marker)
         if last is None:

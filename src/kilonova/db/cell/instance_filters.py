@@ -13,8 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.base import clock
-from kilonova.db import exact, patterns
+from kilonova.db import exact, patterns, query
 from kilonova.db.cell.tables import INSTANCE_METADATA, INSTANCE_SYSTEM_METADATA, INSTANCES, TAGS
 from kilonova.db.outcomes import InvalidFilterError
 
@@ -134,8 +133,8 @@ def _pairs(dialect: str, table: sa.Table, value: Any) -> list[Condition]:
 
 
 _SPECIAL: dict[str, Callable[[Any, str], list[Condition]]] = {
-    "changes-since": lambda when, dialect: [_C.updated_at >= clock.naive(when)],
-    "changes-before": lambda when, dialect: [_C.updated_at <= clock.naive(when)],
+    "changes-since": lambda when, dialect: [query.changed_since(INSTANCES, when)],
+    "changes-before": lambda when, dialect: [query.changed_before(INSTANCES, when)],
     "cleaned": lambda cleaned, dialect: [_C.cleaned == (1 if cleaned else 0)],
     "tags": lambda tags, dialect: _tagged_all(dialect, tags),
     "tags-any": lambda tags, dialect: [_tagged(dialect, tags)],

@@ -12,7 +12,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.db.cell.tables import INSTANCE_ACTIONS, INSTANCE_ACTIONS_EVENTS
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row, column_value
-from kilonova.db.query import fitting
+from kilonova.db.query import changed_before, changed_since, fitting
 
 
 def from_row(row: Row) -> objects.InstanceAction:
@@ -91,9 +91,9 @@ def get_by_instance_uuid(
     """Newest first."""
     table = INSTANCE_ACTIONS
     query = hydrate.select_alive(table, table.c.instance_uuid == instance_uuid)
-    for name, test in (("changes-since", table.c.updated_at.__ge__), ("changes-before", table.c.updated_at.__le__)):
+    for name, changed in (("changes-since", changed_since), ("changes-before", changed_before)):
         if filters and filters.get(name):
-            query = query.where(test(column_value(filters[name])))
+            query = query.where(changed(table, column_value(filters[name])))
     if marker:
         last = _find(tx, instance_uuid, marker)
         if last is None:

@@ -13,6 +13,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.db.cell.tables import INSTANCES as TABLE
 from kilonova.db.objects import hydrate, instance
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.query import changed_before, changed_since
 
 
 def _list(tx: sa.Connection, rows: list[Row], expected: Collection[str] | None) -> objects.InstanceList:
@@ -69,7 +70,7 @@ def get_hung_in_rebooting(
 ) -> objects.InstanceList:
     before = clock.naive_now() - datetime.timedelta(seconds=reboot_window)
     rows = _rows(
-        tx, TABLE.c.task_state.in_(("rebooting", "reboot_started", "reboot_pending")), TABLE.c.updated_at <= before
+        tx, TABLE.c.task_state.in_(("rebooting", "reboot_started", "reboot_pending")), changed_before(TABLE, before)
     )
     return _list(tx, rows, expected_attrs)
 
@@ -167,7 +168,7 @@ def get_by_filters(
 def _conditions(ctxt: Any, filters: dict[str, Any]) -> list[sa.ColumnElement[bool]]:
     found = [_deleted(ctxt, filters.pop("deleted", None), filters.pop("soft_deleted", False))]
     if (since := filters.pop("changes-since", None)) is not None:
-        found.append(TABLE.c.updated_at >= hydrate.column_value(since))
+        found.append(changed_since(TABLE, hydrate.column_value(since)))
     for name, value in filters.items():
         if name not in EQUAL:
             raise exceptions.Invalid(f"a filter by {name} is not served here")

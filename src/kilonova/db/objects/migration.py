@@ -15,6 +15,7 @@ from kilonova.db.cell.tables import INSTANCES
 from kilonova.db.cell.tables import MIGRATIONS as TABLE
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.query import changed_before, changed_since
 
 ENDED = ("confirmed", "reverted", "failed", "completed", "cancelled", "done")
 """Statuses that hold nothing on either host any more; `error` still does."""
@@ -119,7 +120,7 @@ def get_unconfirmed_by_dest_compute(
 ) -> objects.MigrationList:
     """Finished moves to the host whose last change is `confirm_window` seconds old."""
     before = clock.naive_now() - datetime.timedelta(seconds=confirm_window)
-    ripe = (TABLE.c.updated_at <= before, TABLE.c.status == "finished", TABLE.c.dest_compute == dest_compute)
+    ripe = (changed_before(TABLE, before), TABLE.c.status == "finished", TABLE.c.dest_compute == dest_compute)
     return _list(_rows(tx, *ripe))
 
 
@@ -161,9 +162,9 @@ def _conditions(filters: dict[str, Any]) -> list[sa.ColumnElement[bool]]:
         found.append(TABLE.c.source_compute == filters["source_compute"])
     if "node" in filters:
         found.append(sa.or_(TABLE.c.source_node == filters["node"], TABLE.c.dest_node == filters["node"]))
-    for name, test in (("changes-since", "__ge__"), ("changes-before", "__le__")):
+    for name, changed in (("changes-since", changed_since), ("changes-before", changed_before)):
         if filters.get(name):
-            found.append(getattr(TABLE.c.updated_at, test)(hydrate.column_value(filters[name])))
+            found.append(changed(TABLE, hydrate.column_value(filters[name])))
     return found
 
 
