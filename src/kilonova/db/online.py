@@ -1,16 +1,19 @@
 """Online data migrations: filling in what older releases left empty, in batches, while services run.
 
-Each takes the databases and how many rows it may change, and returns how many it found (at most so many) and how many
-of those it filled in. What is done is not found again.
+Each goes once through its rows, by their numbers: what is done, or cannot be done, is not looked at again in one run.
+Reading holds no lock, and a batch is written in a short transaction of its own. What cannot be filled in (its node is
+unknown, its cell does not answer) is found and stays, and stops nothing else.
 """
 
 from __future__ import annotations
 
 import collections
-import json
+import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 
@@ -22,151 +25,199 @@ from kilonova.db.cell import instances
 from kilonova.db.cell import tables as cell
 from kilonova.db.cells import Cell, Cells
 from kilonova.db.engine import Database, Tx
+from kilonova.db.failures import LOST, DatabaseError
+from kilonova.db.outcomes import DuplicateError
 
-Count = tuple[int, int]
-"""Found, filled in."""
+LOG = logging.getLogger(__name__)
 
-Migration = Callable[[Cells, cfg.ConfigOpts, int], Count]
+BATCH = 500
+"""Rows in one transaction."""
+
+PAGE = 1000
+"""Servers whose interfaces are compared at a time."""
+
+Fill = Callable[[Tx, Sequence[sa.Row[Any]]], int]
+"""Fills in what it can of these rows; how many."""
 
 
-def _databases(cells: Cells) -> Iterator[Database]:
-    """The cells' databases, each once."""
-    seen = {id(one.database): one.database for one in cells.all()}
-    yield from seen.values()
+@dataclasses.dataclass
+class Run:
+    """One migration at work: how many rows it may fill in (None: all), how many it found and filled in so far."""
+
+    cells: Cells
+    conf: cfg.ConfigOpts
+    limit: int | None = None
+    found: int = 0
+    done: int = 0
+    troubles: list[str] = dataclasses.field(default_factory=list)
+    """What kept a part of it from being done, for the operator."""
+
+    @property
+    def room(self) -> int:
+        """How many rows to take next."""
+        return BATCH if self.limit is None else max(0, min(BATCH, self.limit - self.done))
+
+    def note(self, found: int, done: int) -> None:
+        self.found += found
+        self.done += done
+
+    def failed(self, where: str, exc: Exception) -> None:
+        """One database does not do its part; the others go on."""
+        LOG.warning("%s: %s", where, exc, exc_info=not isinstance(exc, LOST))
+        self.troubles.append(f"{where}: {str(exc).partition(chr(10))[0]}")
 
 
-def _in_cells(work: Callable[[Database, int], Count]) -> Migration:
-    """Do the work in each cell until the batch is full."""
+Migration = Callable[[Run], None]
 
-    def run(cells: Cells, _conf: cfg.ConfigOpts, limit: int) -> Count:
-        found = done = 0
-        for database in _databases(cells):
-            if found >= limit:
-                break
-            one = work(database, limit - found)
-            found, done = found + one[0], done + one[1]
-        return found, done
 
-    return run
+def _pages(run: Run, database: Database, statement: sa.Select[Any]) -> Iterator[Sequence[sa.Row[Any]]]:
+    """Rows of a statement, whose first column is their number, until as many as may be are filled in."""
+    number, after = next(iter(statement.selected_columns)), 0
+    while room := run.room:
+        page = statement.where(number > after).order_by(number).limit(room)
+        rows = database.query(lambda tx, page: tx.execute(page).all(), page)
+        if not rows:
+            return
+        after = rows[-1][0]
+        yield rows
+
+
+def _in_cells(work: Callable[[Run, Database], None]) -> Migration:
+    """Do the work in the database of each cell."""
+
+    def migrate(run: Run) -> None:
+        once: dict[int, Cell] = {}
+        for one in run.cells.all():
+            once.setdefault(id(one.database), one)
+        for one in once.values():
+            try:
+                work(run, one.database)
+            except (*LOST, DatabaseError) as exc:
+                run.failed(_name(one), exc)
+
+    return migrate
+
+
+def _name(one: Cell) -> str:
+    return f"Cell {one.name or ''} {one.uuid}"
+
+
+def _filling(statement: sa.Select[Any], fill: Fill) -> Callable[[Run, Database], None]:
+    def work(run: Run, database: Database) -> None:
+        for rows in _pages(run, database, statement):
+            run.note(len(rows), database.run(fill, rows))
+
+    return work
 
 
 def _uuids(table: sa.Table) -> Migration:
     """Rows without a uuid get one."""
 
-    def fill(tx: Tx, limit: int) -> int:
-        numbers = query.values(tx, sa.select(table.c.id).where(table.c.uuid.is_(None)).limit(limit))
-        for number in numbers:
-            where = (table.c.id == number, table.c.uuid.is_(None))
+    def fill(tx: Tx, rows: Sequence[sa.Row[Any]]) -> int:
+        for row in rows:
+            where = (table.c.id == row.id, table.c.uuid.is_(None))
             tx.execute(table.update().where(*where).values(uuid=ids.new_uuid(), updated_at=table.c.updated_at))
-        return len(numbers)
+        return len(rows)
 
-    def work(database: Database, limit: int) -> Count:
-        count = database.run(fill, limit)
-        return count, count
-
-    return _in_cells(work)
+    return _in_cells(_filling(sa.select(table.c.id).where(table.c.uuid.is_(None)), fill))
 
 
-def _availability_zones(cells: Cells, conf: cfg.ConfigOpts, limit: int) -> Count:
+def _availability_zones(run: Run) -> None:
     """Instances on a host get the zone that the host is in."""
     table = cell.INSTANCES
+    zones = run.cells.api.query(aggregates.availability_zones_by_host)
 
-    def fill(tx: Tx, room: int) -> int:
-        where = (table.c.host.is_not(None), table.c.availability_zone.is_(None))
-        found = tx.execute(sa.select(table.c.id, table.c.host).where(*where).limit(room)).all()
-        for number, host in found:
-            zone = zones.get(host, conf.default_availability_zone)
-            tx.execute(table.update().where(table.c.id == number).values(availability_zone=zone))
-        return len(found)
+    def fill(tx: Tx, rows: Sequence[sa.Row[Any]]) -> int:
+        for row in rows:
+            zone = zones.get(row.host, run.conf.default_availability_zone)
+            tx.execute(table.update().where(table.c.id == row.id).values(availability_zone=zone))
+        return len(rows)
 
-    zones = cells.api.query(aggregates.availability_zones_by_host)
-
-    def work(database: Database, room: int) -> Count:
-        count = database.run(fill, room)
-        return count, count
-
-    return _in_cells(work)(cells, conf, limit)
+    missing = (table.c.host.is_not(None), table.c.availability_zone.is_(None))
+    _in_cells(_filling(sa.select(table.c.id, table.c.host).where(*missing), fill))(run)
 
 
-def _compute_ids(tx: Tx, limit: int) -> Count:
+def _compute_ids(run: Run, database: Database) -> None:
     """Instances on a node get the node's number; those whose node is unknown are found and stay."""
     table, node = cell.INSTANCES, cell.COMPUTE_NODES
-    where = (table.c.compute_id.is_(None), table.c.host.is_not(None))
-    found = tx.execute(sa.select(table.c.id, table.c.host, table.c.node).where(*where).limit(limit)).all()
     statement = sa.select(node.c.host, node.c.hypervisor_hostname, node.c.id).order_by(node.c.deleted.desc())
-    nodes = {(host, name): number for host, name, number in tx.execute(statement)}
-    done = 0
-    for number, host, name in found:
-        if (host, name) in nodes:
-            tx.execute(table.update().where(table.c.id == number).values(compute_id=nodes[host, name]))
-            done += 1
-    return len(found), done
+    known = database.query(lambda tx: {(host, name): number for host, name, number in tx.execute(statement)})
+
+    def fill(tx: Tx, rows: Sequence[sa.Row[Any]]) -> int:
+        placed = [row for row in rows if (row.host, row.node) in known]
+        for row in placed:
+            tx.execute(table.update().where(table.c.id == row.id).values(compute_id=known[row.host, row.node]))
+        return len(placed)
+
+    missing = (table.c.compute_id.is_(None), table.c.host.is_not(None))
+    _filling(sa.select(table.c.id, table.c.host, table.c.node).where(*missing), fill)(run, database)
 
 
-def _ratios(cells: Cells, conf: cfg.ConfigOpts, limit: int) -> Count:
+def _ratios(run: Run) -> None:
     """Compute nodes without allocation ratios get those of the configuration."""
-    table = cell.COMPUTE_NODES
+    table, conf = cell.COMPUTE_NODES, run.conf
     wanted = {
         f"{kind}_allocation_ratio": conf[f"{kind}_allocation_ratio"] or conf[f"initial_{kind}_allocation_ratio"]
         for kind in ("cpu", "ram", "disk")
     }
+    empty = {name: sa.or_(table.c[name].is_(None), table.c[name] == 0) for name in wanted}
 
-    def fill(tx: Tx, room: int) -> int:
-        empty = {name: sa.or_(table.c[name].is_(None), table.c[name] == 0) for name in wanted}
-        statement = sa.select(table.c.id).where(sa.or_(*empty.values()), table.c.deleted == 0).limit(room)
-        numbers = query.values(tx, statement)
+    def fill(tx: Tx, rows: Sequence[sa.Row[Any]]) -> int:
+        numbers = [row.id for row in rows]
         for name, ratio in wanted.items():
             tx.execute(table.update().where(table.c.id.in_(numbers), empty[name]).values({name: ratio}))
-        return len(numbers)
+        return len(rows)
 
-    def work(database: Database, room: int) -> Count:
-        count = database.run(fill, room)
-        return count, count
-
-    return _in_cells(work)(cells, conf, limit)
+    missing = (sa.or_(*empty.values()), table.c.deleted == 0)
+    _in_cells(_filling(sa.select(table.c.id).where(*missing), fill))(run)
 
 
-def _queued_for_delete(cells: Cells, _conf: cfg.ConfigOpts, limit: int) -> Count:
+def _queued_for_delete(run: Run) -> None:
     """Mappings learn whether their instance is deleted."""
-    column = INSTANCE_MAPPINGS.c.queued_for_delete
-    done = 0
-    for one in cells.all():
-        where = (column.is_(None), INSTANCE_MAPPINGS.c.cell_id == one.id)
-        statement = sa.select(INSTANCE_MAPPINGS.c.instance_uuid).where(*where).limit(max(0, limit - done))
-        uuids = cells.api.query(query.values, statement)
-        gone = set(one.database.query(instances.instance_uuids, {"uuid": uuids, "deleted": True}))
-        for queued in (True, False):
-            chosen = [uuid for uuid in uuids if (uuid in gone) is queued]
-            cells.api.run(_set_mappings, chosen, {"queued_for_delete": queued})
-        done += len(uuids)
-    return done, done
+    table = INSTANCE_MAPPINGS
+    for one in run.cells.all():
+        missing = (table.c.queued_for_delete.is_(None), table.c.cell_id == one.id)
+        for rows in _pages(run, run.cells.api, sa.select(table.c.id, table.c.instance_uuid).where(*missing)):
+            uuids = [row.instance_uuid for row in rows]
+            try:
+                gone = set(one.database.query(instances.instance_uuids, {"uuid": uuids, "deleted": True}))
+            except (*LOST, DatabaseError) as exc:
+                run.failed(_name(one), exc)
+                break
+            for queued in (True, False):
+                chosen = [uuid for uuid in uuids if (uuid in gone) is queued]
+                run.cells.api.run(_set_mappings, chosen, {"queued_for_delete": queued})
+            run.note(len(rows), len(rows))
 
 
-def _user_ids(cells: Cells, _conf: cfg.ConfigOpts, limit: int) -> Count:
+def _user_ids(run: Run) -> None:
     """Mappings get their instance's user; those in no cell are found and stay."""
-    statement = sa.select(INSTANCE_MAPPINGS.c.instance_uuid, INSTANCE_MAPPINGS.c.cell_id)
-    found = cells.api.query(query.rows, statement.where(INSTANCE_MAPPINGS.c.user_id.is_(None)).limit(limit))
-    by_cell: dict[int, list[str]] = collections.defaultdict(list)
-    for row in found:
-        by_cell[row["cell_id"]].append(row["instance_uuid"])
-    done = 0
-    for one in cells.all():
-        users = _users(one, by_cell.get(one.id, []))
-        for user, uuids in users.items():
-            cells.api.run(_set_mappings, uuids, {"user_id": user})
-            done += len(uuids)
-    return len(found), done
+    table = INSTANCE_MAPPINGS
+    by_id, lost = {one.id: one for one in run.cells.all()}, set[int]()
+    statement = sa.select(table.c.id, table.c.instance_uuid, table.c.cell_id).where(table.c.user_id.is_(None))
+    for rows in _pages(run, run.cells.api, statement):
+        uuids: dict[int, list[str]] = collections.defaultdict(list)
+        for row in rows:
+            uuids[row.cell_id].append(row.instance_uuid)
+        run.note(len(rows), 0)
+        for number in uuids.keys() & by_id.keys() - lost:
+            try:
+                users = _users(by_id[number], uuids[number])
+            except (*LOST, DatabaseError) as exc:
+                run.failed(_name(by_id[number]), exc)
+                lost.add(number)
+                continue
+            for user, theirs in users.items():
+                run.cells.api.run(_set_mappings, theirs, {"user_id": user})
+                run.note(0, len(theirs))
 
 
 def _users(one: Cell, uuids: Sequence[str]) -> Mapping[str, list[str]]:
     users: dict[str, list[str]] = collections.defaultdict(list)
     table = cell.INSTANCES
-    if uuids:
-        statement = sa.select(table.c.uuid, table.c.user_id).where(
-            table.c.uuid.in_(uuids), table.c.user_id.is_not(None)
-        )
-        for row in one.database.query(query.rows, statement):
-            users[row["user_id"]].append(row["uuid"])
+    where = (table.c.uuid.in_(uuids), table.c.user_id.is_not(None))
+    for row in one.database.query(query.rows, sa.select(table.c.uuid, table.c.user_id).where(*where)):
+        users[row["user_id"]].append(row["uuid"])
     return users
 
 
@@ -175,58 +226,95 @@ def _set_mappings(tx: Tx, uuids: Sequence[str], values: Mapping[str, Any]) -> No
         tx.execute(INSTANCE_MAPPINGS.update().where(INSTANCE_MAPPINGS.c.instance_uuid.in_(uuids)).values(**values))
 
 
-def _virtual_interfaces(tx: Tx, limit: int) -> Count:
-    """Instances get a record of each interface that their info cache knows, with the tag of an older record of it."""
+class Interface(msgspec.Struct):
+    """What a record of an interface needs of the info cache."""
+
+    id: str
+    address: str | None = None
+
+
+_INTERFACES = msgspec.json.Decoder(list[Interface])
+
+
+def _virtual_interfaces(run: Run, database: Database) -> None:
+    """Instances get a record of each interface that their info cache knows."""
+    after = 0
+    while run.room:
+        after, missing, unreadable = database.query(_missing_interfaces, after)
+        run.note(unreadable, 0)
+        while missing and run.room:
+            batch, missing = missing[: run.room], missing[run.room :]
+            run.note(len(batch), _put_interfaces(database, batch))
+        if not after:
+            return
+
+
+def _missing_interfaces(tx: Tx, after: int) -> tuple[int, list[query.Row], int]:
+    """What is missing of a page of info caches behind a number: the page's last number (0: there is no more), the
+    records to be made, and how many cannot be."""
     cache, table = cell.INSTANCE_INFO_CACHES, cell.VIRTUAL_INTERFACES
-    statement = sa.select(cache.c.instance_uuid, cache.c.network_info).where(
-        cache.c.deleted == 0, cache.c.network_info.is_not(None), cache.c.network_info != "[]"
+    present = (cache.c.deleted == 0, cache.c.network_info.is_not(None), cache.c.network_info != "[]")
+    statement = sa.select(cache.c.id, cache.c.instance_uuid, cache.c.network_info).where(cache.c.id > after, *present)
+    page = tx.execute(statement.order_by(cache.c.id).limit(PAGE)).all()
+    wanted, unreadable = dict[tuple[str, str], str](), 0
+    for _, uuid, text in page:
+        try:
+            interfaces = _INTERFACES.decode(text)
+        except msgspec.MsgspecError as exc:
+            LOG.warning("the info cache of server %s cannot be read: %s", uuid, exc)
+            unreadable += 1
+            continue
+        wanted |= {(uuid, one.id): one.address for one in interfaces if one.address}
+    known = sa.select(table.c.instance_uuid, table.c.uuid).where(
+        table.c.deleted == 0, table.c.instance_uuid.in_([row.instance_uuid for row in page])
     )
-    wanted = {
-        (uuid, vif["id"]): vif["address"] for uuid, text in tx.execute(statement).all() for vif in json.loads(text)
-    }
-    known = tx.execute(sa.select(table.c.instance_uuid, table.c.uuid).where(table.c.deleted == 0)).all()
-    missing = [pair for pair in wanted if pair not in {tuple(row) for row in known}][:limit]
-    new = [{"instance_uuid": uuid, "uuid": port, "address": f"{wanted[uuid, port]}/{port}"} for uuid, port in missing]
-    query.insert_many(tx, table, new)
-    return len(new), len(new)
+    there = {tuple(row) for row in tx.execute(known)} if page else set()
+    missing = [
+        {"instance_uuid": uuid, "uuid": port, "address": f"{address}/{port}"}
+        for (uuid, port), address in wanted.items()
+        if (uuid, port) not in there
+    ]
+    return (page[-1].id if len(page) == PAGE else 0), missing, unreadable
+
+
+def _put_interfaces(database: Database, new: Sequence[query.Row]) -> int:
+    """How many could be put in: a port that two caches name is the first one's."""
+    try:
+        database.run(query.insert_many, cell.VIRTUAL_INTERFACES, new)
+    except DuplicateError:
+        if len(new) == 1:
+            LOG.warning("port %s of server %s has another record", new[0]["uuid"], new[0]["instance_uuid"])
+            return 0
+        return sum(_put_interfaces(database, [one]) for one in new)
+    return len(new)
 
 
 def _move_limits(source: sa.Table, target: sa.Table, key: tuple[str, ...]) -> Migration:
     """Limits of a cell's database move to the API database; where that has one already, it counts."""
 
-    def put(tx: Tx, rows: Sequence[query.Row]) -> None:
+    def put(tx: Tx, rows: Sequence[sa.Row[Any]]) -> None:
         for row in rows:
-            where = [target.c[name] == row[name] for name in key]
+            where = [target.c[name] == getattr(row, name) for name in key]
             if not tx.execute(sa.select(target.c.id).where(*where)).first():
-                query.insert(tx, target, {name: row[name] for name in (*key, "hard_limit")})
+                query.insert(tx, target, {name: getattr(row, name) for name in (*key, "hard_limit")})
 
-    def run(cells: Cells, _conf: cfg.ConfigOpts, limit: int) -> Count:
-        database = cells.own
-        statement = sa.select(source).where(source.c.deleted == 0).limit(limit)
-        rows = database.query(query.rows, statement)
-        cells.api.run(put, rows)
-        database.run(_remove, source, [row["id"] for row in rows])
-        return len(rows), len(rows)
+    def migrate(run: Run) -> None:
+        chosen = (source.c[name] for name in (*key, "hard_limit"))
+        for rows in _pages(run, run.cells.own, sa.select(source.c.id, *chosen).where(source.c.deleted == 0)):
+            run.cells.api.run(put, rows)
+            run.cells.own.run(_remove, source, [row.id for row in rows])
+            run.note(len(rows), len(rows))
 
-    return run
+    return migrate
 
 
 def _remove(tx: Tx, table: sa.Table, numbers: Sequence[int]) -> None:
-    if numbers:
-        tx.execute(table.delete().where(table.c.id.in_(numbers)))
+    tx.execute(table.delete().where(table.c.id.in_(numbers)))
 
 
-def _quota_limits(cells: Cells, conf: cfg.ConfigOpts, limit: int) -> Count:
-    moves = (
-        _move_limits(cell.QUOTAS, QUOTAS, ("project_id", "resource")),
-        _move_limits(cell.PROJECT_USER_QUOTAS, PROJECT_USER_QUOTAS, ("project_id", "user_id", "resource")),
-    )
-    found = done = 0
-    for move in moves:
-        if done < limit:
-            one = move(cells, conf, limit - done)
-            found, done = found + one[0], done + one[1]
-    return found, done
+def _quota_limits(run: Run) -> None:
+    _move_limits(cell.QUOTAS, QUOTAS, ("project_id", "resource"))(run)
+    _move_limits(cell.PROJECT_USER_QUOTAS, PROJECT_USER_QUOTAS, ("project_id", "user_id", "resource"))(run)
 
 
 MIGRATIONS: dict[str, Migration] = {
@@ -237,9 +325,9 @@ MIGRATIONS: dict[str, Migration] = {
     "populate_missing_availability_zones": _availability_zones,
     "populate_queued_for_delete": _queued_for_delete,
     "migrate_empty_ratio": _ratios,
-    "fill_virtual_interface_list": _in_cells(lambda database, room: database.run(_virtual_interfaces, room)),
+    "fill_virtual_interface_list": _in_cells(_virtual_interfaces),
     "populate_user_id": _user_ids,
     "populate_dev_uuids": _uuids(cell.PCI_DEVICES),
-    "populate_instance_compute_id": _in_cells(lambda database, room: database.run(_compute_ids, room)),
+    "populate_instance_compute_id": _in_cells(_compute_ids),
 }
 """By name, in their order."""

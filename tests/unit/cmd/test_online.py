@@ -19,7 +19,7 @@ from kilonova.db import online, query
 from kilonova.db.api import aggregates, cell_mappings, instance_mappings, quotas
 from kilonova.db.cell import instances, tables
 from kilonova.db.cells import Cells
-from kilonova.db.engine import Database
+from kilonova.db.engine import Database, Tx
 from kilonova.db.migrations import sync
 
 NODE = dict.fromkeys(
@@ -61,8 +61,11 @@ class Old:
     def column(self, table: sa.Table, name: str) -> list[Any]:
         return self.cell.query(query.values, sa.select(table.c[name]).order_by(table.c.id))
 
-    def migrate(self, name: str, limit: int = 50) -> online.Count:
-        return online.MIGRATIONS[name](self.cells, self.conf, limit)
+    def migrate(self, name: str, limit: int = 50) -> tuple[int, int]:
+        run = online.Run(self.cells, self.conf, limit)
+        online.MIGRATIONS[name](run)
+        assert not run.troubles
+        return run.found, run.done
 
 
 @pytest.fixture
@@ -158,6 +161,121 @@ def test_interfaces_of_the_info_cache_get_records(old: Old) -> None:
     assert old.column(tables.VIRTUAL_INTERFACES, "address")[1] == "fa:16:3e:00:00:02/p2"
     assert old.column(tables.VIRTUAL_INTERFACES, "tag") == ["t", None]
     assert old.migrate("fill_virtual_interface_list") == (0, 0)
+
+
+def test_what_cannot_be_filled_in_stops_nothing(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online, "BATCH", 4)
+    for _ in range(60):
+        old.server(host="gone", node="n")
+    number = old.put(tables.COMPUTE_NODES, **NODE, host="h", hypervisor_hostname="n")
+    old.server(host="h", node="n")
+    assert old.migrate("populate_instance_compute_id", 1) == (61, 1)
+    assert old.column(tables.INSTANCES, "compute_id")[-1] == number
+    for _ in range(10):
+        old.map(old.server(user_id=None), user_id=None)
+    old.map(old.server(user_id="me"), user_id=None)
+    assert old.migrate("populate_user_id", 1) == (11, 1)
+
+
+def test_caches_that_cannot_be_read_and_ports_of_two_servers_stop_nothing(old: Old) -> None:
+    one = {"id": "p1", "address": "fa:16:3e:00:00:01"}
+    for text in ("nonsense", "null", json.dumps([one]), json.dumps([one, {"id": "p2", "address": "a"}, {"id": "p3"}])):
+        old.server(network_info=text)
+    assert old.migrate("fill_virtual_interface_list") == (5, 2)
+    assert sorted(old.column(tables.VIRTUAL_INTERFACES, "uuid")) == ["p1", "p2"]
+
+
+def interfaces(database: Database, servers: int, ports: int = 5, *, known: bool = True) -> None:
+    """Servers whose info caches have ports, recorded or not."""
+    server = [ids.new_uuid() for _ in range(servers)]
+    vifs = [
+        [
+            {"id": f"{uuid[:30]}{port}", "address": "fa:16:3e:00:00:01", "network": {"subnets": []}}
+            for port in range(ports)
+        ]
+        for uuid in server
+    ]
+    caches = [
+        {"instance_uuid": uuid, "network_info": json.dumps(of), "deleted": 0}
+        for uuid, of in zip(server, vifs, strict=True)
+    ]
+    records = [
+        {"instance_uuid": uuid, "uuid": vif["id"], "address": f"{vif['address']}/{vif['id']}", "deleted": 0}
+        for uuid, of in zip(server, vifs, strict=True)
+        for vif in of
+    ]
+
+    def put(tx: Tx) -> None:
+        tx.execute(tables.INSTANCES.insert(), [{"uuid": uuid, "deleted": 0} for uuid in server])
+        tx.execute(tables.INSTANCE_INFO_CACHES.insert(), caches)
+        if known:
+            tx.execute(tables.VIRTUAL_INTERFACES.insert(), records)
+
+    database.run(put)
+
+
+def statements(database: Database) -> list[str]:
+    """What the database is asked from now on."""
+    asked: list[str] = []
+    listen = sa.event.listen
+    listen(database.engine, "before_cursor_execute", lambda _c, _u, text, *_: asked.append(text))
+    listen(database.engine, "begin", lambda connection: asked.append(f"begin {connection.get_execution_options()}"))
+    return asked
+
+
+def test_with_nothing_to_do_it_writes_nothing_and_asks_little(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online, "PAGE", 100)
+    counts = []
+    for _ in range(2):
+        interfaces(old.cell, 1000)
+        asked = statements(old.cell)
+        assert old.migrate("fill_virtual_interface_list") == (0, 0)
+        assert not any("kilonova_write" in text or text.startswith("INSERT") for text in asked)
+        counts.append(len(asked))
+    # Twice as much takes twice as long (the second time two listeners count).
+    assert counts[0] <= 3 * 11
+    assert counts[1] <= 3 * 21
+
+
+def test_what_is_much_is_filled_in_by_short_transactions(old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online, "PAGE", 50)
+    monkeypatch.setattr(online, "BATCH", 20)
+    interfaces(old.cell, 120, known=False)
+    sizes: list[int] = []
+    real = query.insert_many
+
+    def counted(tx: Tx, table: sa.Table, new: list[Any]) -> None:
+        sizes.append(len(new))
+        real(tx, table, new)
+
+    monkeypatch.setattr(query, "insert_many", counted)
+    assert old.migrate("fill_virtual_interface_list", 10_000) == (600, 600)
+    assert max(sizes) <= 20
+    assert old.migrate("fill_virtual_interface_list", 10_000) == (0, 0)
+
+
+def test_a_cell_that_is_down_keeps_no_other_from_being_done(
+    old: Old, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old.cells.api.run(lambda tx: tx.exec_driver_sql("UPDATE cell_mappings SET id = 7"))
+    lost = {"uuid": ids.new_uuid(), "name": "lost", "transport_url": "none:///"}
+    lost["database_connection"] = f"sqlite:///{tmp_path}/none/lost.db"
+    mapping = old.cells.api.run(cell_mappings.cell_mapping_create, lost | {"id": 3})
+    old.cell_id = 7
+    server = old.server(user_id="me", network_info=json.dumps([{"id": "p", "address": "a"}]))
+    old.map(server, user_id=None, queued_for_delete=None)
+    old.map("elsewhere", user_id=None, queued_for_delete=None, cell_id=mapping["id"])
+    old.put(tables.BLOCK_DEVICE_MAPPING, source_type="image")
+    assert manage.main(["--config-file", str(old.file), "db", "online_data_migrations"]) == 2
+    shown = capsys.readouterr()
+    assert "Cell lost" in shown.err
+    assert old.column(tables.VIRTUAL_INTERFACES, "uuid") == ["p"]
+    assert all(old.column(tables.BLOCK_DEVICE_MAPPING, "uuid"))
+    found = old.cells.api.query(instance_mappings.instance_mapping_list, [server, "elsewhere"])
+    assert {one["instance_uuid"]: (one["user_id"], one["queued_for_delete"]) for one in found} == {
+        server: ("me", False),
+        "elsewhere": (None, None),
+    }
 
 
 def test_limits_move_to_the_api_database(old: Old) -> None:

@@ -4,46 +4,41 @@ from __future__ import annotations
 
 import logging
 
+from kilonova.cmd.command import one_line
 from kilonova.cmd.manage.actions import Action, argument, positive
 from kilonova.cmd.manage.session import Session
 from kilonova.db import online
 
 LOG = logging.getLogger(__name__)
-BATCH = 50
 
 
 def online_data_migrations(session: Session, max_count: str | None) -> int:
-    count = BATCH if max_count is None else positive(max_count, wrong=127)
-    totals = {name: [0, 0] for name in online.MIGRATIONS}
-    while True:
-        done, failed = _round(session, count, totals)
-        if max_count is not None or not done:
-            break
-    rows = [(name, found, filled) for name, (found, filled) in sorted(totals.items())]
-    session.table(("Migration", "Total Needed", "Completed"), rows)
+    limit = None if max_count is None else positive(max_count, wrong=127)
+    rows, done, failed = [], 0, False
+    for name, migrate in online.MIGRATIONS.items():
+        run = online.Run(session.cells, session.conf, None if limit is None else limit - done)
+        failed |= not _run(session, name, migrate, run)
+        rows.append((name, run.found, run.done))
+        done += run.done
+    session.table(("Migration", "Total Needed", "Completed"), sorted(rows))
     if failed and (max_count is None or not done):
         session.say("Some migrations failed; the log says why.")
         return 2
-    return int(bool(done))
+    return 0 if max_count is None else int(bool(done))
 
 
-def _round(session: Session, count: int, totals: dict[str, list[int]]) -> tuple[int, bool]:
-    """One batch over all migrations: how many rows were filled in, and whether a migration failed."""
-    done, failed = 0, False
-    for name, migrate in online.MIGRATIONS.items():
-        if done >= count:
-            break
-        try:
-            found, filled = migrate(session.cells, session.conf, count - done)
-        except Exception:
-            LOG.exception("migration %s failed", name)
-            session.say(f"Migration {name} failed.")
-            failed = True
-            continue
-        totals[name][0] += found
-        totals[name][1] += filled
-        done += filled
-    return done, failed
+def _run(session: Session, name: str, migrate: online.Migration, run: online.Run) -> bool:
+    """Whether all of it could be done."""
+    try:
+        migrate(run)
+    except Exception as exc:
+        LOG.exception("migration %s failed", name)
+        run.troubles.append(one_line(exc))
+    if run.troubles:
+        session.say(f"Migration {name} failed.")
+    for trouble in run.troubles:
+        session.complain(f"{name}: {trouble}")
+    return not run.troubles
 
 
 ACTIONS = (
