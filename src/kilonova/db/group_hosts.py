@@ -19,7 +19,7 @@ from kilonova.db import flows, query, turns
 from kilonova.db.api import group_placement
 from kilonova.db.cell import host_changes
 from kilonova.db.cells import CELL0_UUID, Cell, CellDown, Cells
-from kilonova.db.engine import Database
+from kilonova.db.engine import Database, Tx
 from kilonova.db.turn_tables import KN_GROUP_HOST
 
 AFFINITY: Final = "affinity"
@@ -56,11 +56,10 @@ def members_of(cells: Cells, instance_uuid: str) -> Members | None:
     """The group of a server, None for a server without one. Two statements in the API database and one in each cell
     that has members. Raises CellUnknownError.
     """
-    with cells.api.read() as tx:
-        found = group_placement.group_placement_get(tx, instance_uuid)
-        if found is None:
-            return None
-        said = _said(tx, found["uuid"]) if _is_there(cells.api, tx) else {}
+    placement = cells.api.query(_placement, cells.api, instance_uuid)
+    if placement is None:
+        return None
+    found, said = placement
     living: Mapping[str, str | None] = found["members"]
     rows = _rows(cells, living)
     hosts = {uuid: row["host"] for uuid, row in rows.items() if row["host"] is not None}
@@ -72,6 +71,14 @@ def members_of(cells: Cells, instance_uuid: str) -> Members | None:
         found["uuid"], found["policy"], found["rules"], frozenset(living), hosts, frozenset(under_way),
         frozenset(gone | failed),
     )  # fmt: skip
+
+
+def _placement(tx: Tx, api: Database, instance_uuid: str) -> tuple[query.Row, Mapping[str, str]] | None:
+    """The group of a server, and where its members say they go."""
+    found = group_placement.group_placement_get(tx, instance_uuid)
+    if found is None:
+        return None
+    return found, _said(tx, found["uuid"]) if _is_there(api, tx) else {}
 
 
 def _goes_on(row: query.Row | None) -> bool:
