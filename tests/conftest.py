@@ -1,11 +1,25 @@
-"""What all tests share: a test whose needs are not met is skipped, or fails where KILONOVA_REQUIRE says so."""
+"""What all tests share: a test whose needs are not met is skipped, or fails where KILONOVA_REQUIRE says so; time that
+passes at a word.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from tests import needs
+from tests import needs, waiting
+
+from kilonova.base import clock
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         needs.check(*mark.args)
+
+
+@pytest.fixture
+def forward(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets so many seconds pass at once, for everything that reads the time."""
+    ahead = waiting.Ahead()
+    monkeypatch.setattr(clock, "source", ahead)
+    return ahead.forward

@@ -1,10 +1,11 @@
 """Names of security groups, remembered for a moment and for those who may see the same."""
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final
+
+from kilonova.base import clock
 
 _MOST_PORTS: Final = 50_000
 
@@ -15,9 +16,9 @@ class GroupNames:
     Neutron does not show the same to everybody: what an administrator was told of a port, its owner may not see.
     """
 
-    def __init__(self, max_age: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, max_age: float, now: Callable[[], float] = clock.monotonic) -> None:
         self._max_age = max_age
-        self._clock = clock
+        self._now = now
         self._known: OrderedDict[tuple[Hashable, str], tuple[float, list[str]]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -25,7 +26,7 @@ class GroupNames:
         self, who: Hashable, ports: Sequence[str], ask: Callable[[list[str]], dict[str, list[str]]]
     ) -> dict[str, list[str]]:
         """Names by port; ``ask`` is called once, with the ports of which nothing recent is known to ``who``."""
-        oldest = self._clock() - self._max_age
+        oldest = self._now() - self._max_age
         with self._lock:
             fresh = {
                 port: names for port in ports for at, names in [self._known.get((who, port), (0.0, []))] if at > oldest
@@ -34,7 +35,7 @@ class GroupNames:
         if not missing:
             return fresh
         said = ask(missing)
-        now = self._clock()
+        now = self._now()
         with self._lock:
             for port in missing:
                 self._known[who, port] = (now, said.get(port, []))

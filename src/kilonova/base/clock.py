@@ -8,9 +8,34 @@ import time
 UTC = datetime.UTC
 
 
+class Source:
+    """Where time comes from: the machine."""
+
+    def nanoseconds(self) -> int:
+        """Since 1970-01-01 UTC."""
+        return time.time_ns()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+source = Source()
+"""A test puts one in its place that it moves; nothing else does."""
+
+
 def now() -> datetime.datetime:
     """The present as an aware UTC datetime."""
-    return datetime.datetime.now(UTC)
+    return datetime.datetime.fromtimestamp(seconds(), UTC)
+
+
+def seconds() -> float:
+    """Since 1970-01-01 UTC."""
+    return source.nanoseconds() / 1e9
+
+
+def milliseconds() -> int:
+    """Since 1970-01-01 UTC."""
+    return source.nanoseconds() // 1_000_000
 
 
 def naive_now() -> datetime.datetime:
@@ -20,7 +45,7 @@ def naive_now() -> datetime.datetime:
 
 def monotonic() -> float:
     """Seconds of a clock that never goes back."""
-    return time.monotonic()
+    return source.monotonic()
 
 
 def aware(when: datetime.datetime | None) -> datetime.datetime | None:

@@ -6,10 +6,10 @@ import dataclasses
 import itertools
 import json
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kilonova.base import clock
 from kilonova.clients.http import passes
 from kilonova.clients.patience import outlast
 from kilonova.compute import releases
@@ -192,7 +192,7 @@ class Attacher:
 
     def _await(self, volume_id: str) -> None:
         conf = self.agent.conf
-        began = time.monotonic()
+        began = clock.monotonic()
         for attempt in range(conf.block_device_allocate_retries + 1):
             volume = self._ask(self.agent.clients.cinder.volume_show, volume_id)
             if volume["status"] == "available":
@@ -203,7 +203,7 @@ class Attacher:
                 self.agent.events.pause(self.instance.uuid, conf.block_device_allocate_retries_interval)
         raise exceptions.VolumeNotCreated(
             volume_id=volume_id,
-            seconds=int(time.monotonic() - began),
+            seconds=int(clock.monotonic() - began),
             attempts=attempt + 1,
             volume_status=volume["status"],
         )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import logging
-import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from kilonova.base import clock
 from kilonova.clients.patience import patient
 from kilonova.compute.journal.book import Release
 from kilonova.contract import context, exceptions, objects
@@ -94,7 +94,7 @@ def settle(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
         done = True
     except Exception as exc:
         agent.journal.still_owed(owed, f"{type(exc).__name__}: {exc}")
-        if not isinstance(exc, exceptions.InvalidInput) or time.time() - owed.since < REFUSING:
+        if not isinstance(exc, exceptions.InvalidInput) or clock.seconds() - owed.since < REFUSING:
             raise
         LOG.error("volume %s of instance %s stays, Cinder does not let it go: %s", owed.name, owed.instance_uuid, exc)
         done = True
@@ -107,7 +107,7 @@ def _release(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
     cinder = agent.clients.cinder
     volume_id = owed.volume_id or made_for(agent, ctxt, owed.mark)
     if volume_id is None:
-        return time.time() - owed.since > LATE
+        return clock.seconds() - owed.since > LATE
     known = owed.attachment_id
     if not known or not _as_user_or_service(ctxt, cinder.attachment_delete, known):
         # The record may be older than the last try to attach.

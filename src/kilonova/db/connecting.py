@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from kilonova.base import retry
+from kilonova.base import clock, retry
 from kilonova.db import failures, patterns, silence
 
 SQLITE_BUSY_SECONDS = 30
@@ -150,14 +149,14 @@ def _watch_connections(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "checkin")
     def put_back(_connection: Any, record: Any) -> None:
-        record.info["used"] = time.monotonic()
+        record.info["used"] = clock.monotonic()
 
     @sa.event.listens_for(engine, "checkout")
     def taken(connection: Any, record: Any, _proxy: Any) -> None:
         used = record.info.get("used")
         if used is None:
             return
-        if time.monotonic() - used < IDLE_SECONDS and not silence.spoken(record.info.get(silence.SOCKET)):
+        if clock.monotonic() - used < IDLE_SECONDS and not silence.spoken(record.info.get(silence.SOCKET)):
             return
         try:
             with silence.bounded(record.info, silence.PING_SECONDS):

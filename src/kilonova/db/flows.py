@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from kilonova.base import clock
 from kilonova.db import query as queries
 from kilonova.db.engine import Database
 from kilonova.db.failures import is_disconnect, is_retryable
@@ -38,7 +38,7 @@ _EVERY_COLUMN = sa.select(KN_FLOW)
 
 def now_ms() -> int:
     """Milliseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1_000_000
+    return clock.milliseconds()
 
 
 # Functions over an open transaction.

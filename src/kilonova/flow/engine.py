@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -130,8 +129,8 @@ class Engine:
         try:
             run.secrets = self.seal.open(run.row.sealed)
         except CannotOpen as exc:
-            since = run.frame.setdefault(_SEALED_KEY, time.time())
-            if time.time() - since < SEALED_PATIENCE:
+            since = run.frame.setdefault(_SEALED_KEY, clock.seconds())
+            if clock.seconds() - since < SEALED_PATIENCE:
                 self._nap(run, run.row.state, 1.0 + 2.0 * self._rng(), run.row.tries, None)
                 return False
             LOG.error("flow %s %s goes on without its secrets: %s", run.row.op, run.subject_id, exc)
@@ -193,7 +192,7 @@ class Engine:
             run.tx = None
 
     def _rest(self, flow: Flow, stage: Rest, run: Run, began: float) -> bool:
-        since = run.frame.setdefault(_REST_KEY, {}).setdefault(stage.name, time.time())
+        since = run.frame.setdefault(_REST_KEY, {}).setdefault(stage.name, clock.seconds())
         try:
             ready = stage.until(run)
         except (Finish, LeaseLost):
@@ -213,7 +212,7 @@ class Engine:
 
     @staticmethod
     def _check_limit(flow: Flow, stage: Rest, since: float, cause: Exception | None = None) -> None:
-        if stage.limit is not None and time.time() - since > stage.limit:
+        if stage.limit is not None and clock.seconds() - since > stage.limit:
             text = f"{flow.op} rested at {stage.name} for more than {stage.limit:.0f} s"
             raise DeadlineExceeded(text) from cause
 
@@ -254,7 +253,7 @@ class Engine:
     def _outlast(self, stage: Stage, run: Run, exc: BaseException, duration: float) -> bool:
         """Try again later, whatever the stage's retry says; the flow's deadline, if it has one, ends that."""
         first = _AWAY_KEY not in run.frame
-        away = time.time() - run.frame.setdefault(_AWAY_KEY, time.time())
+        away = clock.seconds() - run.frame.setdefault(_AWAY_KEY, clock.seconds())
         level = logging.WARNING if first else logging.INFO
         LOG.log(level, "flow %s %s: %s waits: %s", run.row.op, run.subject_id, stage.name, exc)
         event = run.event(EventKind.RETRIED, repr(exc), duration) if first else None
@@ -300,12 +299,12 @@ class Engine:
         return False
 
     def _nap(self, run: Run, state: State, seconds: float, tries: int, event: FlowEvent | None) -> bool:
-        wake_at = time.time_ns() // 1_000_000 + int(seconds * 1000)
+        wake_at = clock.milliseconds() + int(seconds * 1000)
         self._write(run, state, run.row.position, event, tries=tries, wake_at=wake_at, release=True)
         return False
 
     def _hand_back(self, run: Run) -> None:
-        self._write(run, run.row.state, run.row.position, wake_at=time.time_ns() // 1_000_000, release=True)
+        self._write(run, run.row.state, run.row.position, wake_at=clock.milliseconds(), release=True)
 
     def _write(
         self,

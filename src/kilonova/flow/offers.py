@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from kilonova.base import ids
+from kilonova.base import clock, ids
 from kilonova.contract.context import RequestContext
 from kilonova.flow.seal import Seal
 from kilonova.flow.store import FlowRow, NewFlow
@@ -106,7 +105,7 @@ def watch_offer(
     frame = {
         "context": context_part(ctxt),
         "requested_networks": None,
-        "sent": {"host": host, "at": time.time(), "times": 1},
+        "sent": {"host": host, "at": clock.seconds(), "times": 1},
         "deadline_at": deadline_at,
     }
     return NewFlow(WATCH, instance_uuid, frame, request_id=ctxt.request_id, project_id=project_id)

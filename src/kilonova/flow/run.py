@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -79,7 +78,7 @@ class Run:
     @property
     def seconds_left(self) -> float | None:
         """Until the flow's deadline; negative when it has passed, None without one."""
-        return None if self.row.deadline_at is None else self.row.deadline_at / 1000 - time.time()
+        return None if self.row.deadline_at is None else self.row.deadline_at / 1000 - clock.seconds()
 
     def guard(self) -> None:
         """Raise LeaseLost unless the flow is surely still ours; called before anything is sent to another service."""
@@ -120,7 +119,7 @@ class Run:
     def event(self, kind: EventKind, detail: str | None = None, duration: float | None = None) -> FlowEvent:
         return FlowEvent(
             self.row.id,
-            time.time_ns() // 1_000_000,
+            clock.milliseconds(),
             kind,
             step=self.stage,
             tries=self.row.tries,

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kilonova.base import clock
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow, Rest, Stage
 from kilonova.flow.run import Describe, Lease, Run, describe
@@ -128,7 +129,7 @@ def _drive(theatre: Theatre, engine: Engine, first: NewFlow) -> None:
             if row.state not in LIVE or row.op not in engine.flows:
                 continue
             taken = _take(theatre.store, row.id, engine.worker)
-            lease = Lease(theatre.store, taken, time.monotonic() + 60)
+            lease = Lease(theatre.store, taken, clock.monotonic() + 60)
             with contextlib.suppress(Killed, LeaseLost):
                 engine.run(lease)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -21,6 +22,17 @@ def test_times_keep_their_instant_between_sql_and_wire() -> None:
     assert clock.iso(when) == "2026-01-01T00:00:00Z"
     assert clock.parse("2026-01-01T00:00:00Z") == when
     assert clock.aware(None) is clock.naive(None) is None
+
+
+def test_time_passes_at_a_word_for_every_reading(forward: Callable[[float], None]) -> None:
+    before = clock.now(), clock.seconds(), clock.milliseconds(), clock.monotonic()
+    forward(3600)
+    later = clock.now(), clock.seconds(), clock.milliseconds(), clock.monotonic()
+    assert 3600 <= (later[0] - before[0]).total_seconds() < 3630
+    assert 3600 <= later[1] - before[1] < 3630
+    assert 3_600_000 <= later[2] - before[2] < 3_630_000
+    assert 3600 <= later[3] - before[3] < 3630
+    assert abs(clock.seconds() - clock.now().timestamp()) < 30
 
 
 @pytest.mark.parametrize(

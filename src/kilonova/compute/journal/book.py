@@ -16,9 +16,10 @@ import os
 import pathlib
 import sqlite3
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
+
+from kilonova.base import clock
 
 OPEN, DONE, FAILED = "open", "done", "failed"
 KEEP_SECONDS = 86400.0
@@ -131,7 +132,7 @@ class Book:
 
     def accept(self, key: Key, payload: Mapping[str, Any]) -> Entry:
         """Write the operation down, or return what is known of it. A failed one is opened again."""
-        now = time.time()
+        now = clock.seconds()
         with self._lock:
             row = self._db.execute(
                 "INSERT INTO operation (request_id, method, instance_uuid, migration_uuid, accepted_at, changed_at,"
@@ -148,7 +149,7 @@ class Book:
             row = self._db.execute(
                 "UPDATE operation SET state = 'open', step = NULL, result = NULL, payload = ?, changed_at = ?"
                 " WHERE id = ? AND state = 'failed' RETURNING *",
-                (json.dumps(payload), time.time(), entry.id),
+                (json.dumps(payload), clock.seconds(), entry.id),
             ).fetchone()
             return _entry(row, fresh=True) if row is not None else _entry(self._known(entry.key))
 
@@ -175,7 +176,7 @@ class Book:
                 "INSERT INTO release (instance_uuid, volume_id, mark, attachment_id, and_delete, since)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET attachment_id = excluded.attachment_id,"
                 " and_delete = max(and_delete, excluded.and_delete) RETURNING *",
-                (*values, release.attachment_id, release.and_delete, time.time()),
+                (*values, release.attachment_id, release.and_delete, clock.seconds()),
             ).fetchone()
         return _release(row)
 
@@ -197,7 +198,7 @@ class Book:
         """Forget what ended longer ago than that."""
         with self._lock:
             cursor = self._db.execute(
-                "DELETE FROM operation WHERE state != 'open' AND changed_at < ?", (time.time() - keep_seconds,)
+                "DELETE FROM operation WHERE state != 'open' AND changed_at < ?", (clock.seconds() - keep_seconds,)
             )
             return cursor.rowcount
 
@@ -213,7 +214,7 @@ class Book:
         with self._lock:
             self._db.execute(
                 f"UPDATE operation SET {what}, changed_at = ? WHERE id = ?",  # noqa: S608 - `what` is one of ours
-                (*values, time.time(), entry.id),
+                (*values, clock.seconds(), entry.id),
             )
 
 

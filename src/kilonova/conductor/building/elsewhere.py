@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from kilonova.base import clock
 from kilonova.conductor import records
 from kilonova.conductor.building import claiming, grouping, placing, resources, sending, watching
 from kilonova.conductor.frames import pack, unpack
@@ -168,7 +168,7 @@ def send(run: Run) -> None:
         sending.cast_build(run, place, chosen, others, props)
     except claiming.LostClaimError as exc:
         _Following().elsewhere(run, place, str(exc))
-    run.frame.setdefault("sent", {"host": chosen.service_host, "at": time.time(), "times": 1})
+    run.frame.setdefault("sent", {"host": chosen.service_host, "at": clock.seconds(), "times": 1})
 
 
 def watch(run: Run) -> bool:
@@ -212,7 +212,7 @@ def watch_only(run: Run) -> bool:
 class _Ending(watching.Next):
     def resend(self, run: Run, place: Place) -> None:
         sent = run.frame["sent"]
-        run.frame["sent"] = sent | {"times": sent["times"] + 1, "at": time.time()}
+        run.frame["sent"] = sent | {"times": sent["times"] + 1, "at": clock.seconds()}
 
     def elsewhere(self, run: Run, place: Place, reason: str) -> None:
         raise exceptions.BuildAbortException(instance_uuid=run.subject_id, reason=reason)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
+from kilonova.base import clock
 from kilonova.base.retry import grown
 from kilonova.conductor import records
 from kilonova.conductor.building import claiming, placing
@@ -51,7 +51,7 @@ def cast_build(run: Run, place: Place, chosen: objects.Selection, others: list[o
         accel_uuids=[],
     )
     sent = run.frame.get("sent") or {"times": 0}
-    run.frame["sent"] = {"host": chosen.service_host, "at": time.time(), "times": sent["times"] + 1}
+    run.frame["sent"] = {"host": chosen.service_host, "at": clock.seconds(), "times": sent["times"] + 1}
     return True
 
 
@@ -66,4 +66,4 @@ def group_names(run: Run, spec: objects.RequestSpec) -> list[str]:
 def due_again(run: Run, first: float) -> bool:
     """Whether the cast has gone unanswered for long enough: `first` seconds, doubled with each repeat."""
     sent = run.frame["sent"]
-    return bool(time.time() - sent["at"] >= grown(first, 2, sent["times"] - 1, RESEND_CAP))
+    return bool(clock.seconds() - sent["at"] >= grown(first, 2, sent["times"] - 1, RESEND_CAP))

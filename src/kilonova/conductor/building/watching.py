@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from kilonova.base import clock
 from kilonova.conductor import records
 from kilonova.conductor.building import resources, sending
 from kilonova.conductor.failures import describe
@@ -59,7 +59,7 @@ def look(run: Run, place: Place, following: Next) -> bool:
         if run.row.op == offers.RESCHEDULE:
             raise Finish("a later try has the server")
         return False
-    if time.time() > run.frame["deadline_at"]:
+    if clock.seconds() > run.frame["deadline_at"]:
         return _give_up(run, place, "it did not come to an end in time")
     if records.waits_for_host(server):
         return _unanswered(run, place, following)
@@ -114,8 +114,8 @@ def _building(run: Run, place: Place, server: objects.Instance) -> bool:
     if server.host is None or world.life(place, context(run), server.host) in (Life.UP, Life.UNSURE):
         run.frame.pop("down_since", None)
         return False
-    since = run.frame.setdefault("down_since", time.time())
-    if time.time() - since < down_time:
+    since = run.frame.setdefault("down_since", clock.seconds())
+    if clock.seconds() - since < down_time:
         return False
     return _give_up(run, place, f"host {server.host} stopped reporting while it built the server")
 
@@ -138,14 +138,14 @@ def revoke(run: Run, place: Place) -> bool:
 def pause(run: Run) -> float:
     """Seconds between two looks, longer ones the longer the cast is ago: a cloud that is busy is not made busier."""
     shortest = float(run.world.conf.kilonova.flow_watch)
-    return max(shortest, min(SELDOM_LOOKS * shortest, (time.time() - run.frame["sent"]["at"]) / 2))
+    return max(shortest, min(SELDOM_LOOKS * shortest, (clock.seconds() - run.frame["sent"]["at"]) / 2))
 
 
 def deadline_at(seconds: float) -> Any:
     """The time, as frames keep it, so many seconds from now."""
-    return time.time() + seconds
+    return clock.seconds() + seconds
 
 
 def until_late(frame: Mapping[str, Any]) -> float:
     """Seconds from now until the deadline of a build's flow."""
-    return float(max(0.0, frame["deadline_at"] - time.time()) + LATE)
+    return float(max(0.0, frame["deadline_at"] - clock.seconds()) + LATE)

@@ -7,7 +7,6 @@ Nova's has it and leaves no word in flows: two that build the same server would 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 
 from kilonova.base import clock
@@ -32,14 +31,14 @@ SHORTEST, LONGEST = 2.0, 30.0
 def give_way(run: Run, wanted: Sequence[str]) -> None:
     """Raises Again while a peer's conductor may be at work on the servers that are still `wanted`."""
     world: World = run.world
-    age = time.time() - run.row.created_at / 1000
+    age = clock.seconds() - run.row.created_at / 1000
     if not world.peers.near(since=clock.monotonic() - age):
         return
     seen = [len(wanted), _claimed(run, wanted)]
     left = run.frame.get("left")
     if left is None or left["seen"] != seen:
-        run.frame["left"] = {"seen": seen, "since": time.time()}
-    elif time.time() - left["since"] > PATIENCE:
+        run.frame["left"] = {"seen": seen, "since": clock.seconds()}
+    elif clock.seconds() - left["since"] > PATIENCE:
         LOG.warning("build of server %s: no sign of a peer's conductor for %.0f s", run.subject_id, PATIENCE)
         return
     raise Again("a conductor of Nova's may have taken it", min(LONGEST, max(SHORTEST, age / 4)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
+from kilonova.base import clock
 from kilonova.base.retry import grown
 from kilonova.conductor import records
 from kilonova.conductor.building import resources, watching
@@ -33,7 +33,7 @@ class NotDeletedError(Exception):
 
 def accept(run: Run) -> None:
     """Nothing to prepare; its undo is what a deletion that fails leaves behind."""
-    run.frame.setdefault("sent", {"at": time.time(), "times": 1 if run.frame["cast"] else 0})
+    run.frame.setdefault("sent", {"at": clock.seconds(), "times": 1 if run.frame["cast"] else 0})
 
 
 def give_up(run: Run) -> None:
@@ -61,9 +61,9 @@ def end(run: Run) -> bool:
         run.frame.pop("down_since", None)
         _remind(run, place, server)
         return False
-    since = run.frame.setdefault("down_since", time.time())
+    since = run.frame.setdefault("down_since", clock.seconds())
     # A host that was asked may only be restarting; one that was down when its user deleted the server was not asked.
-    if run.frame["sent"]["times"] and time.time() - since < world.conf.service_down_time:
+    if run.frame["sent"]["times"] and clock.seconds() - since < world.conf.service_down_time:
         return False
     return _without_host(run, place, server)
 
@@ -76,7 +76,7 @@ def _is_ending(server: objects.Instance) -> bool:
 def _remind(run: Run, place: Place, server: objects.Instance) -> None:
     sent = run.frame["sent"]
     patience = grown(run.world.conf.kilonova.flow_resend, 2, max(0, sent["times"] - 1), RESEND_CAP)
-    if sent["times"] and time.time() - sent["at"] < patience:
+    if sent["times"] and clock.seconds() - sent["at"] < patience:
         return
     ctxt = context(run)
     whole = place.database.query(records.for_host, server.uuid)
@@ -87,7 +87,7 @@ def _remind(run: Run, place: Place, server: objects.Instance) -> None:
     run.world.compute(place).terminate_instance(ctxt, instance=whole, bdms=devices)
     if sent["times"]:
         run.note(EventKind.RESENT, f"terminate_instance to {server.host}")
-    run.frame["sent"] = {"at": time.time(), "times": sent["times"] + 1}
+    run.frame["sent"] = {"at": clock.seconds(), "times": sent["times"] + 1}
 
 
 def _without_host(run: Run, place: Place, server: objects.Instance) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from typing import Any
 
 import sqlalchemy as sa
 
-from kilonova.base import ids
+from kilonova.base import clock, ids
 from kilonova.contract import exceptions, objects
 from kilonova.db.cell.tables import CONSOLE_AUTH_TOKENS as TABLE
 from kilonova.db.cell.tables import INSTANCES
@@ -31,7 +30,7 @@ def authorize(tx: sa.Connection, ctxt: Any, auth: objects.ConsoleAuthToken, ttl:
         raise exceptions.InstanceNotFound(instance_id=auth.instance_uuid)
     token = ids.new_uuid()
     values = hydrate.changed_columns(auth, TABLE)
-    values |= {"token_hash": _hash(token), "expires": int(time.time()) + ttl}
+    values |= {"token_hash": _hash(token), "expires": int(clock.seconds()) + ttl}
     try:
         row = hydrate.insert(tx, TABLE, values)
     except sa.exc.IntegrityError as err:
@@ -42,7 +41,7 @@ def authorize(tx: sa.Connection, ctxt: Any, auth: objects.ConsoleAuthToken, ttl:
 
 def validate(tx: sa.Connection, ctxt: Any, token: str) -> objects.ConsoleAuthToken:
     """Raises InvalidToken when there is none or its time is over."""
-    query = sa.select(TABLE).where(TABLE.c.token_hash == _hash(token), TABLE.c.expires > int(time.time()))
+    query = sa.select(TABLE).where(TABLE.c.token_hash == _hash(token), TABLE.c.expires > int(clock.seconds()))
     row = tx.execute(query).mappings().first()
     if row is None:
         raise exceptions.InvalidToken(token="***")  # noqa: S106 - what is shown instead of it
@@ -54,8 +53,8 @@ def clean_for_instance(tx: sa.Connection, ctxt: Any, instance_uuid: str) -> None
 
 
 def clean_expired(tx: sa.Connection, ctxt: Any) -> None:
-    tx.execute(sa.delete(TABLE).where(TABLE.c.expires <= int(time.time())))
+    tx.execute(sa.delete(TABLE).where(TABLE.c.expires <= int(clock.seconds())))
 
 
 def clean_expired_for_host(tx: sa.Connection, ctxt: Any, host: str) -> None:
-    tx.execute(sa.delete(TABLE).where(TABLE.c.host == host, TABLE.c.expires <= int(time.time())))
+    tx.execute(sa.delete(TABLE).where(TABLE.c.host == host, TABLE.c.expires <= int(clock.seconds())))

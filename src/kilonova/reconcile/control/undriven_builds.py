@@ -7,7 +7,6 @@ a server in BUILD is at first only watched: its host may be at work.
 from __future__ import annotations
 
 import datetime
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -74,7 +73,7 @@ class UndrivenBuilds(Loop):
             instance_uuid=suspect.key,
             project_id=row["project_id"],
             host=row["host"],
-            deadline_at=time.time() + left,
+            deadline_at=clock.seconds() + left,
         )
         self._world.cells.cell(cell).database.run(flows.offer, new)
 

@@ -18,6 +18,7 @@ from typing import ClassVar
 import os_resource_classes as rc
 from oslo_config import cfg
 
+from kilonova.base import clock
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import Power
@@ -92,7 +93,7 @@ class FakeDriver(driver.Driver):
         self._config_files: Sequence[str] = conf.config_file or ()
         self._guests = Guests(state_path / "fake-guests")
         self._on_event: Callable[[driver.GuestEvent], None] = lambda event: None
-        self._began = time.time()
+        self._began = clock.seconds()
 
     def start(self, host: str, on_event: Callable[[driver.GuestEvent], None]) -> None:
         self.host = host
@@ -215,7 +216,7 @@ class FakeDriver(driver.Driver):
 
     def uptime(self) -> str:
         with self._call("uptime"):
-            now = time.time()
+            now = clock.seconds()
             at = datetime.datetime.fromtimestamp(now)
             return uptime.line(at, int(now - self._began), 0, (0.0, 0.0, 0.0))
 
@@ -248,7 +249,7 @@ class FakeDriver(driver.Driver):
                 found,
                 power_state=Power.RUNNING,
                 boots=found.boots + 1,
-                started_at=time.time(),
+                started_at=clock.seconds(),
                 volumes=found.volumes if volumes is None else volumes,
             )
         )

@@ -7,9 +7,9 @@ import json
 import os
 import pathlib
 import threading
-import time
 from typing import Any
 
+from kilonova.base import clock
 from kilonova.contract.states import Power
 
 
@@ -19,7 +19,7 @@ class Guest:
     name: str
     power_state: int = Power.RUNNING
     boots: int = 1
-    started_at: float = dataclasses.field(default_factory=time.time)
+    started_at: float = dataclasses.field(default_factory=clock.seconds)
     vifs: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     disks: bool = True

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from oslo_log import log
 
+from kilonova.base import clock
 from kilonova.contract import exceptions
 from kilonova.virt.driver import Volume
 from kilonova.virt.libvirt.guest import Guest
@@ -64,9 +65,9 @@ def _from_running(guest: Guest, volume: Volume, attempts: int, timeout: float, s
 
 def _goes(guest: Guest, volume: Volume, timeout: float, sleep: Sleep) -> bool:
     """Whether the running guest has let go of it, or stopped running, within `timeout` seconds."""
-    deadline = time.monotonic() + timeout
+    deadline = clock.monotonic() + timeout
     while not guest.is_down() and disk_of(guest.xml(), volume) is not None:
-        if time.monotonic() >= deadline:
+        if clock.monotonic() >= deadline:
             return False
         sleep(_LOOK)
     return True

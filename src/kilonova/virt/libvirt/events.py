@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import libvirt
 from oslo_log import log
 
+from kilonova.base import clock
 from kilonova.virt.driver import GuestChange, GuestEvent
 
 LOG = log.getLogger(__name__)
@@ -50,11 +50,11 @@ class Events:
         self,
         deliver: Callable[[GuestEvent], None],
         stop_delay: float = STOP_DELAY,
-        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._deliver = deliver
         self._stop_delay = stop_delay
-        self._clock = clock
+        self._now = now
         self._order = itertools.count()
         self._queue: list[tuple[float, int, GuestEvent]] = []
         self._latest: dict[str, int] = {}
@@ -88,7 +88,7 @@ class Events:
         with self._changed:
             number = next(self._order)
             self._latest[event.uuid] = number
-            heapq.heappush(self._queue, (self._clock() + delay, number, event))
+            heapq.heappush(self._queue, (self._now() + delay, number, event))
             self._changed.notify()
 
     def _run(self) -> None:
@@ -101,7 +101,7 @@ class Events:
     def _next(self) -> GuestEvent | None:
         with self._changed:
             while self._running:
-                wait = self._queue[0][0] - self._clock() if self._queue else None
+                wait = self._queue[0][0] - self._now() if self._queue else None
                 if wait is not None and wait <= 0:
                     _, number, event = heapq.heappop(self._queue)
                     if self._is_current(number, event):

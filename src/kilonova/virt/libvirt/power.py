@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from oslo_log import log
 
+from kilonova.base import clock
 from kilonova.contract import exceptions
 from kilonova.virt.libvirt.guest import Guest
 
@@ -19,23 +20,23 @@ def shut_down(
     guest: Guest,
     timeout: float,
     retry_interval: float,
-    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = clock.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> bool:
     """Ask the guest to shut down for `timeout` seconds, again every `retry_interval` (it may still have been booting
     the first time). True when it is down."""
-    deadline = clock() + timeout
-    next_ask = clock()
+    deadline = now() + timeout
+    next_ask = now()
     while True:
         try:
             if guest.is_down():
                 return True
-            if clock() >= next_ask:
+            if now() >= next_ask:
                 guest.ask_to_shut_down()
-                next_ask = clock() + (retry_interval or timeout)
+                next_ask = now() + (retry_interval or timeout)
         except exceptions.InstanceNotFound:
             return True
-        if clock() >= deadline:
+        if now() >= deadline:
             LOG.info("Guest %s did not shut down in %d s", guest.uuid, timeout)
             return False
         sleep(_LOOK)

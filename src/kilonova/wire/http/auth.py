@@ -1,6 +1,5 @@
 """Who calls: the caller's context from a Keystone token or, without Keystone, from the token's own text."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from threading import Lock
@@ -10,7 +9,7 @@ import msgspec
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from kilonova.base import present
+from kilonova.base import clock, present
 from kilonova.contract.context import RequestContext
 from kilonova.wire.http import faults
 from kilonova.wire.http.app import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
@@ -23,23 +22,23 @@ _MOST_TOKENS: Final = 10_000
 class TokenCache:
     """Validated tokens of this process for ``seconds``; the oldest go first."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, now: Callable[[], float] = clock.monotonic) -> None:
         self._seconds = seconds
-        self._clock = clock
+        self._now = now
         self._tokens: OrderedDict[str, tuple[float, Any]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, token: str) -> Any:
         with self._lock:
             until, data = self._tokens.get(token, (0.0, None))
-            if data is not None and until <= self._clock():
+            if data is not None and until <= self._now():
                 del self._tokens[token]
                 return None
             return data
 
     def put(self, token: str, data: Any) -> None:
         with self._lock:
-            self._tokens[token] = (self._clock() + self._seconds, data)
+            self._tokens[token] = (self._now() + self._seconds, data)
             self._tokens.move_to_end(token)
             while len(self._tokens) > _MOST_TOKENS:
                 self._tokens.popitem(last=False)

@@ -5,7 +5,6 @@ What leaves here is fit to be sent: a header has printable ASCII in it, whatever
 
 import logging
 import re
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from oslo_context.context import generate_request_id
 
-from kilonova.base import present
+from kilonova.base import clock, present
 from kilonova.contract.context import RequestContext
 from kilonova.wire.http import faults, versions
 from kilonova.wire.http.app import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID, Api
@@ -40,7 +39,7 @@ class Front:
         self._open = open_paths
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        began = time.monotonic()
+        began = clock.monotonic()
         request_id = generate_request_id()
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         environ[REQUEST_ID] = request_id
@@ -53,7 +52,7 @@ class Front:
         with present.working(asking):
             body = self._answered(environ, answer)
         with present.working(environ.get(CONTEXT, asking)):
-            _log(environ, answer, time.monotonic() - began)
+            _log(environ, answer, clock.monotonic() - began)
         return body
 
     def _answered(self, environ: dict[str, Any], answer: "_Answer") -> Iterable[bytes]:

@@ -1,13 +1,13 @@
 """Policy enforcement: the rules of the contract under an operator's policy file (oslo.policy)."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from oslo_config import cfg
 from oslo_policy import policy
 
+from kilonova.base import clock
 from kilonova.contract.context import RequestContext
 from kilonova.contract.policies import Rule
 from kilonova.wire.http.faults import forbidden
@@ -39,16 +39,14 @@ class Enforcer:
     another service (``http:`` checks).
     """
 
-    def __init__(
-        self, conf: cfg.ConfigOpts, rules: Iterable[Rule], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, rules: Iterable[Rule], now: Callable[[], float] = clock.monotonic) -> None:
         policy.register("is_admin", IsAdmin)
         self._enforcer = policy.Enforcer(conf)
         # Every default differs from the deprecated rule that it replaced; a line per rule at each start says nothing.
         self._enforcer.suppress_default_change_warnings = True
         self._enforcer.suppress_deprecation_warnings = True
         self._enforcer.register_defaults([_default(rule) for rule in rules])
-        self._clock = clock
+        self._now = now
         self._looked_at = -_LOOK_SECONDS
         self._rules: Any = None
         self._remembers = False
@@ -61,7 +59,7 @@ class Enforcer:
             self._rules = self._enforcer.rules
             self._remembers = not any("http" in str(check) for check in self._enforcer.rules.values())
             self._decisions = {}
-        self._looked_at = self._clock()
+        self._looked_at = self._now()
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> None:
         """Raise `Fault` 403 when the rule refuses."""
@@ -70,7 +68,7 @@ class Enforcer:
 
     def allows(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> bool:
         """Whether the rule passes for the target; a token of another scope than the rule takes does not."""
-        if self._clock() - self._looked_at >= _LOOK_SECONDS:
+        if self._now() - self._looked_at >= _LOOK_SECONDS:
             self.load()
         about = {"project_id": context.project_id, "user_id": context.user_id} if target is None else dict(target)
         if not self._remembers:

@@ -14,6 +14,7 @@ from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.task import ThreadedTaskDispatcher
 
+from kilonova.base import clock
 from kilonova.wire.http import faults
 from kilonova.wire.http.connections import Limits, Refusal, Server
 
@@ -90,18 +91,18 @@ class Service:
         server = self._server
         if server is None or self._thread is None or self._ended.is_set():
             return
-        end = time.monotonic() + timeout
+        end = clock.monotonic() + timeout
         server.ending = True
         self._refuse(server)
         while any(connection.busy for connection in list(server.active_channels.values())):
-            if time.monotonic() > end:
+            if clock.monotonic() > end:
                 LOG.warning("requests did not end within %.0f seconds", timeout)
                 break
             time.sleep(_LOOK_SECONDS)
         self._ended.set()
         server.pull_trigger()
         self._thread.join(5)
-        self._dispatcher.shutdown(timeout=max(0.1, end - time.monotonic()))
+        self._dispatcher.shutdown(timeout=max(0.1, end - clock.monotonic()))
         for connection in list(server.active_channels.values()):
             connection.handle_close()
         if not self._dispatcher.threads:
