@@ -109,8 +109,8 @@ class Agent:
         return self.tracker.tracked()
 
     def owed(self) -> Sequence[Release]:
-        """Volumes of ended servers and failed builds that are to be let go of still."""
-        return self.journal.owed()
+        """Volumes of ended servers and failed builds that are to be let go of still; not what is worked on."""
+        return [each for each in self.journal.owed() if not self.busy(each.instance_uuid)]
 
     def settle(self, release: Release) -> bool:
         """Try again to let go of one, as the service; whether it is done. Raises what Cinder raises."""

@@ -154,10 +154,14 @@ class Attacher:
 
     def _create(self, mapping: Mapping_) -> None:
         """Make the volume, or find the one that was made when a first try did not come to write it down."""
-        volume = self._ask(self._find_or_make, mapping, mapping.volume_size or self._size_of(mapping))
+        size = mapping.volume_size or self._size_of(mapping)
+        # Whatever becomes of this build, of this agent or of the record: somebody looks for what may have been made.
+        owed = self.agent.journal.owe(releases.unrecorded(mapping))
+        volume = self._ask(self._find_or_make, mapping, size)
         # Recorded before it is waited for: a deleted or restarted build must find it.
         mapping.volume_id, mapping.volume_size = volume["id"], volume["size"]
         self.agent.store.act(self.ctxt, mapping, "save")
+        self.agent.journal.settled(owed)
         self._await(volume["id"])
 
     def _find_or_make(self, ctxt: RequestContext, mapping: Mapping_, size: int) -> Any:

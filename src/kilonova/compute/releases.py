@@ -16,6 +16,7 @@ from kilonova.clients.patience import patient
 from kilonova.compute.journal.book import Release
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
+from kilonova.contract.states import VM
 
 if TYPE_CHECKING:
     from kilonova.compute.agent import Agent
@@ -70,15 +71,19 @@ def _of(mappings: Iterable[objects.BlockDeviceMapping], unknown: bool) -> Iterab
                 and_delete=bool(mapping.delete_on_termination),
             )
         elif unknown and mapping.get("uuid"):
-            # Nobody knows of it but us, so nobody will miss it.
-            yield Release(instance_uuid=mapping.instance_uuid, mark=mapping.uuid, and_delete=True)
+            yield unrecorded(mapping)
+
+
+def unrecorded(mapping: objects.BlockDeviceMapping) -> Release:
+    """Of a volume that is asked for and not on record. Nobody knows of it but us, so nobody will miss it."""
+    return Release(instance_uuid=mapping.instance_uuid, mark=mapping.get("uuid"), and_delete=True)
 
 
 def _try(agent: Agent, ctxt: RequestContext, owed: Release) -> Exception | None:
     try:
         # What is away is waited for by the loop, which needs no thread meanwhile.
         with patient(0.0):
-            settle(agent, ctxt, owed)
+            _settle(agent, ctxt, owed)
     except Exception as exc:  # noqa: BLE001 - the others must be tried, too; it is on record
         LOG.warning("volume %s of instance %s could not be released: %s", owed.name, owed.instance_uuid, exc)
         return exc
@@ -86,7 +91,31 @@ def _try(agent: Agent, ctxt: RequestContext, owed: Release) -> Exception | None:
 
 
 def settle(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
-    """Try once; whether it is done. Raises what Cinder raises, which is noted."""
+    """Try once, unless the volume may be of use still; whether it is done. Raises what Cinder raises, which is noted.
+
+    The next host of a build looks for the volume that was made here, and takes it.
+    """
+    if owed.volume_id is None:
+        if (of_use := _of_use(agent, ctxt, owed)) is None:
+            return False
+        if of_use:
+            agent.journal.settled(owed)
+            return True
+    return _settle(agent, ctxt, owed)
+
+
+def _of_use(agent: Agent, ctxt: RequestContext, owed: Release) -> bool | None:
+    """Whether the server has the volume that was asked for; None while it is built."""
+    try:
+        if agent.store.instance(ctxt, owed.instance_uuid, ()).vm_state == VM.BUILDING:
+            return None
+    except exceptions.InstanceNotFound:
+        return False
+    recorded = {each.volume_id for each in agent.store.block_devices(ctxt, owed.instance_uuid)} - {None}
+    return made_for(agent, ctxt, owed.mark) in recorded
+
+
+def _settle(agent: Agent, ctxt: RequestContext, owed: Release) -> bool:
     try:
         done = _release(agent, ctxt, owed)
     except exceptions.VolumeNotFound:

@@ -66,8 +66,8 @@ class Loop(abc.ABC):
         """What of it looks wrong. Pure."""
 
     @abc.abstractmethod
-    def repair(self, suspect: Suspect) -> None:
-        """Put it right; looks again at what must still be true."""
+    def repair(self, suspect: Suspect) -> bool | None:
+        """Put it right; looks again at what must still be true. False when it has to wait."""
 
 
 class Leases(Protocol):
@@ -234,10 +234,13 @@ class Pass:
             LOG.warning("%s: %s", self.loop.name, suspect.harm)
             return
         try:
-            self.loop.repair(suspect)
+            done = self.loop.repair(suspect)
         except Exception:
             self.report.failed += 1
             LOG.exception("%s: %s: could not be repaired", self.loop.name, suspect.harm)
         else:
+            if done is False:
+                self.report.waiting += 1
+                return
             self.report.repaired += 1
             LOG.warning("%s: repaired: %s", self.loop.name, suspect.harm)

@@ -252,7 +252,7 @@ def test_console_output_is_cut_to_its_last_lines(world: World) -> None:
 
 def test_host_calls(world: World) -> None:
     world.host()
-    assert " up 0 days" in world.client.get_host_uptime(world.ctxt(), host="h1")
+    assert " up 0 min,  0 users,  load average: 0.00" in world.client.get_host_uptime(world.ctxt(), host="h1")
     [provider] = world.driver().nodes().values()
     traits = world.cloud.placement.providers[provider].traits
     assert world.client.set_host_enabled(world.ctxt(), host="h1", enabled=False) == "disabled"

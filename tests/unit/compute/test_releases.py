@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kilonova.clients.cinder.client import Cinder
 from kilonova.compute import releases
 from kilonova.compute.journal import book
 from kilonova.contract import exceptions, objects
+from kilonova.db.objects import instance as instances
 from kilonova.reconcile.host import loops
 from kilonova.reconcile.loop import Report
 
@@ -169,7 +171,12 @@ def test_a_volume_that_no_record_names_ends_with_its_build(
     assert host.agent.journal.owed() == []
 
 
-def died_making_a_volume(world: World, monkeypatch: pytest.MonkeyPatch, **more: Any) -> objects.Instance:
+def died_making_a_volume(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: Callable[[objects.Instance], None] = lambda _: None,
+    **more: Any,
+) -> objects.Instance:
     """The agent was killed before it heard that the volume was made; it runs again."""
     made = threading.Event()
     real = Cinder.volume_create
@@ -185,6 +192,7 @@ def died_making_a_volume(world: World, monkeypatch: pytest.MonkeyPatch, **more: 
     world.cast_build(ctxt, asked, **more)
     assert made.wait(20)
     world.kill()
+    meanwhile(asked)
     monkeypatch.setattr(Cinder, "volume_create", real)
     world.host(loops=loops.make)
     return asked
@@ -212,12 +220,60 @@ def test_a_volume_of_a_killed_agent_is_not_made_twice(world: World, host: Any, m
     world.until(asked.uuid, vm_state="active", host="h2")
     [made] = world.cloud.cinder.volumes.values()
     assert [disk.volume_id for disk in world.disks(asked)] == [made["id"]]
+    world.idle()
+    agent = world.hosts["h1"].agent
+    assert len(agent.journal.owed()) == 1, "until it is known what became of it"
+    assert passes(world).repaired == 1
+    assert agent.journal.owed() == []
+    assert made["id"] in world.cloud.cinder.volumes
+    assert len(world.leftovers(asked.uuid)["attachments"]) == 1
+
+
+def test_a_volume_that_no_other_host_took_ends_with_its_server(
+    world: World, host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build was given back, and no host was left to try."""
+    asked = died_making_a_volume(world, monkeypatch)
+    assert wait_for(lambda: world.tasks.builds)
+    world.idle()
+    report = passes(world)
+    assert (report.repaired, report.waiting) == (0, 1), "the next host may look for it"
+    assert len(world.cloud.cinder.volumes) == 1
+    record = world.server(asked.uuid)
+    record.vm_state, record.task_state = "error", None
+    world.db.run(instances.save, world.ctxt(), record)
+    assert passes(world, 1).repaired == 1
+    assert world.cloud.cinder.volumes == {}
+
+
+def test_a_volume_of_a_killed_agent_ends_with_a_server_that_was_deleted_meanwhile(
+    world: World, host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API deletes servers of hosts that are down, and knows of no volume that is not on record."""
+
+    def deleted(asked: objects.Instance) -> None:
+        world.db.run(instances.destroy, world.ctxt(), world.server(asked.uuid))
+
+    died_making_a_volume(world, monkeypatch, meanwhile=deleted)
+    world.idle()
+    assert passes(world).failed == 0
+    assert world.cloud.cinder.volumes == {}
+    assert world.hosts["h1"].agent.journal.owed() == []
+
+
+def test_what_a_volume_is_asked_for_with_is_forgotten_once_it_is_on_record(world: World, host: Any) -> None:
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt, disks=[to_be_made()])
+    world.cast_build(ctxt, asked)
+    world.until(asked.uuid, vm_state="active", task_state=None)
+    assert host.agent.journal.owed() == []
 
 
 def test_a_volume_that_never_came_is_not_looked_for_for_ever(
     world: World, host: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.cloud.cinder.fail("POST", "/volumes", status=503, times=9)
+    world.set("kilonova", service_patience=0)
     ctxt = world.ctxt()
     asked = world.asked(ctxt, disks=[to_be_made()])
     world.cast_build(ctxt, asked, filter_properties={})

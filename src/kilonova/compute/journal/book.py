@@ -169,13 +169,17 @@ class Book:
         return [_entry(row) for row in rows]
 
     def owe(self, release: Release) -> Release:
-        """Write down what is to be let go of; what is known of it already stays, but for its attachment."""
+        """Write down what is to be let go of; what is known of it already stays, but for its attachment.
+
+        The time counts anew for what is known by its mark only: it may just have been asked for once more.
+        """
         values = (release.instance_uuid, release.volume_id or "", release.mark or "")
         with self._lock:
             row = self._db.execute(
                 "INSERT INTO release (instance_uuid, volume_id, mark, attachment_id, and_delete, since)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET attachment_id = excluded.attachment_id,"
-                " and_delete = max(and_delete, excluded.and_delete) RETURNING *",
+                " and_delete = max(and_delete, excluded.and_delete),"
+                " since = CASE WHEN mark = '' THEN since ELSE excluded.since END RETURNING *",
                 (*values, release.attachment_id, release.and_delete, clock.seconds()),
             ).fetchone()
         return _release(row)

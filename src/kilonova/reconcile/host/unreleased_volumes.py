@@ -29,5 +29,5 @@ class UnreleasedVolumes(Loop):
             for owed in found
         ]
 
-    def repair(self, suspect: Suspect) -> None:
-        self._host.settle(suspect.data)
+    def repair(self, suspect: Suspect) -> bool:
+        return self._host.settle(suspect.data)
