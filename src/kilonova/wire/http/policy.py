@@ -29,7 +29,7 @@ class IsAdmin(policy.Check):
     """``is_admin:True`` in older policy files: what the rule ``context_is_admin`` said of the caller."""
 
     def __call__(self, target: Any, creds: Mapping[str, Any], enforcer: Any, current_rule: Any = None) -> bool:
-        return bool(creds["is_admin"]) is (self.match.lower() == "true")
+        return bool(creds.get("is_admin")) is (self.match.lower() == "true")
 
 
 class Enforcer:
@@ -45,12 +45,17 @@ class Enforcer:
         # Every default differs from the deprecated rule that it replaced; a line per rule at each start says nothing.
         self._enforcer.suppress_default_change_warnings = True
         self._enforcer.suppress_deprecation_warnings = True
-        self._enforcer.register_defaults([_default(rule) for rule in rules])
+        self._enforcer.register_defaults(defaults(rules))
         self._now = now
         self._looked_at = -_LOOK_SECONDS
         self._rules: Any = None
         self._remembers = False
         self._decisions: dict[Any, bool] = {}
+
+    @property
+    def library(self) -> policy.Enforcer:
+        """oslo.policy's own enforcer."""
+        return self._enforcer
 
     def load(self) -> None:
         """Read the policy file if it changed. Raises what oslo.policy raises for a broken one."""
@@ -119,6 +124,11 @@ def credentials(context: RequestContext) -> dict[str, Any]:
         "domain_id": context.domain_id,
         "service_roles": list(context.service_roles),
     }
+
+
+def defaults(rules: Iterable[Rule]) -> list[policy.RuleDefault]:
+    """The rules as oslo.policy has them."""
+    return [_default(rule) for rule in rules]
 
 
 def _default(rule: Rule) -> policy.RuleDefault:
