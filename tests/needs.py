@@ -31,6 +31,7 @@ def _environment(name: str) -> Callable[[], bool]:
 
 
 FOUND: Mapping[str, Callable[[], bool]] = {
+    "apache-mod-wsgi": _environment("KILONOVA_TEST_APACHE"),
     "contract": CONTRACT.exists,
     "genisoimage": _program("genisoimage"),
     "guest-image": _environment("KILONOVA_GUEST_IMAGE"),
@@ -47,6 +48,7 @@ FOUND: Mapping[str, Callable[[], bool]] = {
     "rabbitmq": broker.rabbitmq_found,
     "root": lambda: os.geteuid() == 0,
     "transport-url": _environment("TEST_TRANSPORT_URL"),
+    "wsgi-servers": _environment("KILONOVA_TEST_WSGI"),
 }
 """How it is found out whether something is there."""
 

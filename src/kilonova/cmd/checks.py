@@ -79,6 +79,8 @@ def _port(option: str, host: str, port: int) -> Iterator[str]:
 
 
 API: tuple[Check, ...] = (api_database, api_port)
+API_UNDER_WSGI: tuple[Check, ...] = (api_database,)
+METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database,)
 METADATA: tuple[Check, ...] = (api_database, metadata_port)
 SCHEDULER: tuple[Check, ...] = (api_database, cell_database, filters)
 CONDUCTOR: tuple[Check, ...] = (cell_database,)

@@ -1,19 +1,28 @@
-"""The metadata service for any WSGI server: `kilonova.wsgi.metadata:application`, made when it is first asked for."""
+"""The metadata service for any WSGI server: `kilonova.wsgi.metadata:application`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from kilonova.base import starting
+from kilonova.wsgi.application import Application
+
+if TYPE_CHECKING:
+    from kilonova.cmd.assembly import Parts
+    from kilonova.cmd.checks import Check
 
 
-def __getattr__(name: str) -> Any:
-    if name != "application":
-        raise AttributeError(name)
-    with starting.undisturbed():
-        from kilonova.cmd import assembly, process
-        from kilonova.wsgi import files
+def _make(parts: Parts) -> Any:
+    from kilonova.cmd import assembly
 
-        made = assembly.metadata(assembly.Parts(process.configure("nova-metadata-api", files.arguments())))
-    globals()[name] = made
-    return made
+    return assembly.metadata(parts)
+
+
+def _checks() -> Sequence[Check]:
+    from kilonova.cmd import checks
+
+    return checks.METADATA_UNDER_WSGI
+
+
+application = Application("nova-metadata-api", _make, _checks)
+application.check()

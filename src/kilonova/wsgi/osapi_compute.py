@@ -1,19 +1,28 @@
-"""The compute API for any WSGI server: `kilonova.wsgi.osapi_compute:application`, made when it is first asked for."""
+"""The compute API for any WSGI server: `kilonova.wsgi.osapi_compute:application`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from kilonova.base import starting
+from kilonova.wsgi.application import Application
+
+if TYPE_CHECKING:
+    from kilonova.cmd.assembly import Parts
+    from kilonova.cmd.checks import Check
 
 
-def __getattr__(name: str) -> Any:
-    if name != "application":
-        raise AttributeError(name)
-    with starting.undisturbed():
-        from kilonova.cmd import assembly, process
-        from kilonova.wsgi import files
+def _make(parts: Parts) -> Any:
+    from kilonova.cmd import assembly
 
-        made = assembly.api(assembly.Parts(process.configure("nova-api", files.arguments())))
-    globals()[name] = made
-    return made
+    return assembly.api(parts)
+
+
+def _checks() -> Sequence[Check]:
+    from kilonova.cmd import checks
+
+    return checks.API_UNDER_WSGI
+
+
+application = Application("nova-api", _make, _checks)
+application.check()
