@@ -98,16 +98,16 @@ def running(words: list[str], site: Site, env: Mapping[str, str] | None = None) 
         server.wait(10)
 
 
-def words_of(name: str, site: Site) -> tuple[list[str], dict[str, str]]:
+def words_of(name: str, site: Site, service: str = "osapi_compute") -> tuple[list[str], dict[str, str]]:
     tools = Path(os.environ.get("KILONOVA_TEST_WSGI", ""))
     if name == "uWSGI":
-        (site.folder / "uwsgi.ini").write_text(site.local(documented(name)))
+        (site.folder / "uwsgi.ini").write_text(site.local(documented(name), osapi_compute=service))
         return [str(tools / "bin/uwsgi"), "--ini", str(site.folder / "uwsgi.ini")], {}
     if name == "gunicorn":
         (site.folder / "gunicorn.conf.py").write_text(site.local(documented(name)))
         packages = next((tools / "lib").glob("python3*/site-packages"))
         line = [sys.executable, "-m", "gunicorn", "--config", str(site.folder / "gunicorn.conf.py")]
-        return [*line, "kilonova.wsgi.osapi_compute:application"], {"PYTHONPATH": str(packages)}
+        return [*line, f"kilonova.wsgi.{service}:application"], {"PYTHONPATH": str(packages)}
     modules = "/usr/lib/apache2/modules"
     loaded = "".join(
         f"LoadModule {module}_module {modules}/mod_{module}.so\n"
@@ -117,7 +117,7 @@ def words_of(name: str, site: Site) -> tuple[list[str], dict[str, str]]:
         f"ServerRoot {site.folder}\nPidFile {site.folder}/pid\nErrorLog {site.folder}/error.log\n"
         f"ServerName h\nDefaultRuntimeDir {site.folder}\n"
     )
-    text = site.local(documented(name), **{"user=nova group=nova ": ""}).replace(
+    text = site.local(documented(name), osapi_compute=service, **{"user=nova group=nova ": ""}).replace(
         sys.prefix, os.environ["KILONOVA_TEST_APACHE"]
     )
     (site.folder / "apache.conf").write_text(loaded + base + text)
@@ -130,7 +130,8 @@ def ask(site: Site, path: str, headers: Mapping[str, str] = TOKEN, data: Any = N
     request = urllib.request.Request(f"http://127.0.0.1:{site.port}{path}", headers=dict(headers), data=data)
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.load(answer)
+            is_json = answer.headers.get_content_type() == "application/json"
+            return answer.status, json.load(answer) if is_json else answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read() or b"null")
 
@@ -177,6 +178,14 @@ def test_w1_the_api_is_served_as_documented(site: Site, name: str) -> None:
         lines = site.log.read_text()
         assert re.search(r'127\.0\.0\.1 "POST /v2\.1/flavors" status: 200 len: \d+ microversion: 2\.90', lines)
         assert "Traceback" not in lines, lines
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_w1_the_metadata_service_is_served_too(site: Site, name: str) -> None:
+    words, env = words_of(name, site, "metadata")
+    with running(words, site, env) as server:
+        up(site, server)
+        assert ask(site, "/")[1].split()[-1] == "latest"
 
 
 @pytest.mark.parametrize("name", SERVERS[:2])

@@ -24,6 +24,9 @@ LOG = logging.getLogger(__name__)
 _SERVERS: Final = ("gunicorn", "mod_wsgi", "uwsgi")
 """Modules that are there in a process of such a server."""
 
+_NOT_LOADABLE: Final = 4
+"""The exit code with which gunicorn's workers say so; after any other it starts one worker after the other."""
+
 _UNAVAILABLE: Final = b'{"serviceUnavailable": {"code": 503, "message": "The service does not start; see its log."}}'
 
 
@@ -45,12 +48,16 @@ class Application:
         return made(environ, start_response)
 
     def check(self) -> None:
-        """Read the configuration if a server loads us. Raises SystemExit with what is wrong."""
+        """Read the configuration if a server loads us. Raises SystemExit, after saying what is wrong."""
         if not any(name in sys.modules for name in _SERVERS):
             return
-        if not _threads_run(sys.modules.get("uwsgi")):
-            raise SystemExit(f"{self._program}: uWSGI must run with enable-threads = true")
-        self._parts()
+        try:
+            if not _threads_run(sys.modules.get("uwsgi")):
+                raise SystemExit(f"{self._program}: uWSGI must run with enable-threads = true")
+            self._parts()
+        except SystemExit as exc:
+            sys.stderr.write(f"{exc.code}\n")
+            raise SystemExit(_NOT_LOADABLE) from exc
 
     def _parts(self) -> Parts:
         from kilonova.cmd import assembly, process
