@@ -142,7 +142,9 @@ def up_command(given: argparse.Namespace) -> int:
     cloud = Cloud(place)
     if (place.root / "cloud.json").exists() and packages.services_venv().exists() and cloud.complete():
         OUT.print("[green]Everything runs already.[/green]")
-        return status_command(given)
+        code = show(place, Cloud(place).standings())
+        next_steps(place)
+        return code
     tell_moved_ports(place)
     first = FirstServer(place)
     # Guests that run already do not boot again.
@@ -233,11 +235,17 @@ def status_command(given: argparse.Namespace) -> int:
     standings = Cloud(place).standings()
     if given.json:
         print(json.dumps([dataclasses.asdict(one) for one in standings], indent=1))
-    else:
-        OUT.print(table_of(standings))
-        OUT.print(
-            f"profile {place.settings.profile}, driver {place.settings.driver}, state {place.root}", soft_wrap=True
-        )
+        return code_of(standings)
+    return show(place, standings)
+
+
+def show(place: Site, standings: Sequence[Standing]) -> int:
+    OUT.print(table_of(standings))
+    OUT.print(f"profile {place.settings.profile}, driver {place.settings.driver}, state {place.root}", soft_wrap=True)
+    return code_of(standings)
+
+
+def code_of(standings: Sequence[Standing]) -> int:
     return 0 if all(one.good for one in standings) else 3
 
 
@@ -288,7 +296,8 @@ def logs_command(given: argparse.Namespace) -> int:
         raise CloudError(f"there is no cloud in {given.state}")
     files = Cloud(place).logs(given.service)
     if not files:
-        raise CloudError(f"no log of {given.service or 'anything'} in {place.log}")
+        lists = f"; `{command(given.state, 'logs')}` lists what there is" if given.service else ""
+        raise CloudError(f"no log of {given.service or 'anything'} in {place.log}{lists}")
     if given.follow:
         return follow(files, given.lines)
     for file in files:

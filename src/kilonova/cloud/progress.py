@@ -20,6 +20,7 @@ class Terminal:
         self.console = console
         self.begin = time.monotonic()
         self.running: list[str] = []
+        self.told: set[str] = set()
         self.lock = threading.Lock()
         columns = (
             SpinnerColumn(),
@@ -50,6 +51,16 @@ class Terminal:
 
     def skipped(self, step: Step) -> None:
         self.ended(step)
+
+    def lasting(self, steps: Sequence[Step]) -> None:
+        """A terminal shows by itself what runs, but not why it takes so long."""
+        told = [step for step in steps if step.note and step.name not in self.told]
+        self.told.update(step.name for step in told)
+        for step in told:
+            self.line("…", f"{step.name}: {step.note}")
+        others = [step.name for step in steps if step not in told]
+        if others and not self.console.is_terminal:
+            self.line("…", f"[dim]still at work:[/dim] {', '.join(others)}")
 
     def failed(self, step: Step, error: BaseException) -> None:
         self.ended(step)

@@ -87,8 +87,19 @@ class Cloud:
         """Every step, each with only those needs that this cloud has."""
         site = self.site
         plan = [
-            Step("packages", lambda: packages.install(site), (), site.log / "apt.log"),
-            Step("environment", self.environment, ("packages",), site.log / "environment.log"),
+            Step(
+                "packages",
+                lambda: packages.install(site),
+                log=site.log / "apt.log",
+                note="what is missing on this machine is installed with apt",
+            ),
+            Step(
+                "environment",
+                self.environment,
+                ("packages",),
+                site.log / "environment.log",
+                note="the first time, the other services are fetched from PyPI and uWSGI is compiled; some minutes",
+            ),
         ]
         services = self.services()
         for service in services:

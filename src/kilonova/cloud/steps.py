@@ -21,6 +21,8 @@ class Step:
     needs: Sequence[str] = ()
     log: Path | None = None
     once: Path | None = None
+    note: str = ""
+    """What is worth saying of it when it takes long."""
 
 
 class Reporter(Protocol):
@@ -30,6 +32,7 @@ class Reporter(Protocol):
     def started(self, step: Step) -> None: ...
     def finished(self, step: Step, seconds: float) -> None: ...
     def skipped(self, step: Step) -> None: ...
+    def lasting(self, steps: Sequence[Step]) -> None: ...
     def failed(self, step: Step, error: BaseException) -> None: ...
 
 
@@ -48,8 +51,15 @@ class Silent:
     def skipped(self, step: Step) -> None:
         pass
 
+    def lasting(self, steps: Sequence[Step]) -> None:
+        pass
+
     def failed(self, step: Step, error: BaseException) -> None:
         pass
+
+
+LONG = 15.0
+"""Seconds without an end of any step after which those that run are told."""
 
 
 class StepFailed(CloudError):
@@ -96,7 +106,9 @@ def run(steps: Iterable[Step], reporter: Reporter | None = None, workers: int = 
                     running[pool.submit(perform, step, show)] = waiting.pop(step.name)
             if not running:
                 break
-            ended, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            ended, _ = concurrent.futures.wait(running, LONG, return_when=concurrent.futures.FIRST_COMPLETED)
+            if not ended:
+                show.lasting(list(running.values()))
             for future in ended:
                 step = running.pop(future)
                 error = future.exception()

@@ -19,6 +19,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "psycopg2",
         "pymemcache",
         "pymysql",
+        "re2",
         "sqlalchemy",
         "stevedore",
         "waitress",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
+import select
 import sys
 from collections.abc import Callable, Mapping
 
@@ -22,18 +24,36 @@ MODULES: Mapping[str, str] = {
 }
 
 UNUSABLE = 1
+UNREAD = 141
+"""What a shell says of a program that SIGPIPE has ended."""
 
 
 def run(name: str) -> int:
     """Run a program; its exit code."""
     try:
-        return int(importlib.import_module(MODULES[name]).main() or 0)
+        code = int(importlib.import_module(MODULES[name]).main() or 0)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not _reader_gone():
+            raise
+        return UNREAD
     except ModuleNotFoundError as exc:
         line = extras.explained(exc)
         if line is None:
             raise
         print(f"{name}: {line}", file=sys.stderr)
         return UNUSABLE
+
+
+def _reader_gone() -> bool:
+    """Whether nobody reads our output any more, as after `| head`. The interpreter then need not try once more."""
+    asked = select.poll()
+    asked.register(sys.stdout.fileno(), 0)
+    gone = any(event & select.POLLERR for _, event in asked.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
 
 
 Program = Callable[[], int]

@@ -54,6 +54,27 @@ def test_logs_of_a_service(make_site: Callable[..., Site], capsys: pytest.Captur
     assert cli.main(["logs", "swift", "--state", str(place.root)]) == 1
 
 
+def test_a_log_that_is_not_there(make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str]) -> None:
+    place = make_site()
+    assert cli.main(["logs", "swift", "--state", str(place.root)]) == 1
+    assert f"cloud logs --state {place.root}` lists what there is" in capsys.readouterr().err
+
+
+def test_a_second_up_says_what_runs_and_how_to_go_on(
+    make_site: Callable[..., Site], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = make_site(driver="fake", network="bind-all")
+    standing = status.Standing("keystone", 1, "answers", 1, 1, "keystone.log")
+    monkeypatch.setattr(Cloud, "complete", lambda self: True)
+    monkeypatch.setattr(Cloud, "standings", lambda self: [standing])
+    monkeypatch.setattr(cli.packages, "services_venv", lambda: tmp_path)
+    assert cli.main(["up", "--state", str(place.root)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Everything runs already.")
+    assert "answers" in said
+    assert "server create" in said
+
+
 def test_down_of_nothing_running_and_wipe(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
     place = make_site(driver="fake", network="bind-all")
     assert cli.main(["down", "--wipe", "--state", str(place.root)]) == 0

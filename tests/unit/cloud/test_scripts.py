@@ -121,7 +121,8 @@ def way_in(clone: Path, *words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["cloud", "--help"], "kilonova cloud up --help\n"),
+        (["cloud", "--help"], "kilonova cloud --help\n"),
+        (["cloud", "up", "--help"], "kilonova cloud up --help\n"),
         (["cloud", "down", "-h"], "kilonova cloud down -h\n"),
         (["cloud", "status", "--json"], "kilonova cloud status --json\n"),
     ],

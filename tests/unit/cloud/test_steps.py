@@ -1,10 +1,14 @@
+import io
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from kilonova.cloud import steps
 from kilonova.cloud.errors import CloudError
+from kilonova.cloud.progress import Terminal
 from kilonova.cloud.steps import Step, StepFailed
 
 
@@ -72,3 +76,22 @@ def test_a_failed_step_leaves_no_stamp(tmp_path: Path) -> None:
 def test_impossible_plans_are_refused_before_anything_runs(plan: list[Step], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         steps.run(plan)
+
+
+def test_what_lasts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "LONG", 0.01)
+    text = io.StringIO()
+    show = Terminal(Console(file=text, width=120))
+    told = threading.Event()
+    lasting = show.lasting
+
+    def seen(running: Sequence[Step]) -> None:
+        lasting(running)
+        if text.getvalue().count("still at work") > 1:
+            told.set()
+
+    monkeypatch.setattr(show, "lasting", seen)
+    assert steps.run([Step("a", lambda: told.wait(10) and None, note="something is made")], show)["a"] < 9
+    first, *more = text.getvalue().splitlines()
+    assert first.endswith("… a: something is made")
+    assert more[0].endswith("still at work: a")

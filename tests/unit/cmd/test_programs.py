@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -102,3 +103,20 @@ def test_every_library_of_an_extra_is_known_by_its_module() -> None:
             continue
         modules = by_distribution[name]
         assert any(extras.needed(module) for module in modules), (name, modules)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_went_away_is_no_fault(unbuffered: str) -> None:
+    """As after `| head`."""
+    code = "import sys; from kilonova.cmd import programs; sys.argv = ['kilonova', '-h']; sys.exit(programs.kilonova())"
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        argv = [sys.executable, "-c", code]
+        done = subprocess.run(
+            argv, env=env, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.stderr, done.returncode) == ("", programs.UNREAD)
