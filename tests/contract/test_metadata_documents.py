@@ -9,6 +9,7 @@ from kilonova.metadata import ec2
 from kilonova.metadata.configdrive import drive_files
 from kilonova.metadata.documents import VERSIONS, Documents, NotThere, VendorData
 from kilonova.metadata.instance_data import Device, Ec2Facts, Ec2Ids, InstanceData, KeyPair
+from kilonova.metadata.interfaces import interfaces_file
 from kilonova.metadata.network_data import network_data
 
 FACTS = novas.load("metadata")
@@ -176,6 +177,18 @@ SLAAC6 = {**SUBNET6, "meta": {"ipv6_address_mode": "slaac", "dhcp_server": "fd00
 )
 def test_network_data(name, vifs):
     assert (network_data(vifs) or {}) == FACTS["network_data_examples"][name]["doc"]
+
+
+@pytest.mark.parametrize("meta", [{"dhcp_server": "10.0.0.2"}, {"enable_dhcp": True}, {"enable_dhcp": False}, {}])
+def test_all_documents_agree_on_who_tells_the_settings(meta):
+    """With OVN no port tells of a DHCP server; the subnet says that there is one."""
+    served = bool(meta.get("dhcp_server") or meta.get("enable_dhcp"))
+    made = vif({**SUBNET, "meta": meta})
+    made["network"]["meta"]["injected"] = True
+    found = network_data([made])
+    assert found["networks"][0]["type"] == ("ipv4_dhcp" if served else "ipv4")
+    assert found["links"][0]["mtu"] == (None if served else 1450)
+    assert (interfaces_file([made]) is None) is served
 
 
 def test_network_data_obeys_the_published_schema():

@@ -131,6 +131,11 @@ def subnet(
     }
 
 
+def is_dhcp(subnet: Mapping[str, Any]) -> bool:
+    """Whether DHCP tells guests in the subnet what they need: where OVN serves it there is no server with a port."""
+    return bool(subnet["meta"].get("dhcp_server") or subnet["meta"].get("enable_dhcp"))
+
+
 def network(
     network_id: str,
     *,

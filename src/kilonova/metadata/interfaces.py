@@ -6,6 +6,8 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kilonova.contract.network_info import is_dhcp
+
 _HEAD = """\
 # Written by the cloud when the server was built; see interfaces(5).
 auto lo
@@ -27,7 +29,7 @@ def _stanzas(network_info: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             continue
         number += 1
         subnets = _firsts(network["subnets"])
-        if not network["meta"].get("injected") or any(each["meta"].get("dhcp_server") for each in subnets):
+        if not network["meta"].get("injected") or any(map(is_dhcp, subnets)):
             continue
         found = [_stanza(f"eth{number}", subnet) for subnet in subnets if subnet["ips"]]
         if found:

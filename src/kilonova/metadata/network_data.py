@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kilonova.contract.network_info import GUEST_VISIBLE_VIF_TYPES
+from kilonova.contract.network_info import GUEST_VISIBLE_VIF_TYPES, is_dhcp
 
 Json = dict[str, Any]
 _ANY = {4: ("0.0.0.0", "0.0.0.0"), 6: ("::", "::")}  # noqa: S104 - a route's destination
@@ -53,17 +53,16 @@ def _link(vif: Mapping[str, Any], number: int) -> Json:
 def _mtu(vif: Mapping[str, Any]) -> int | None:
     """None where DHCP tells it."""
     network = vif["network"]
-    if any(subnet["meta"].get("dhcp_server") for subnet in network["subnets"]):
+    if any(map(is_dhcp, network["subnets"])):
         return None
     mtu: int | None = network["meta"].get("mtu")
     return mtu
 
 
 def _network(vif: Mapping[str, Any], subnet: Mapping[str, Any], number: int, link: str) -> Json:
-    version, meta = subnet["version"], subnet["meta"]
+    version, mode = subnet["version"], subnet["meta"].get("ipv6_address_mode")
     common = {"id": f"network{number}", "link": link, "network_id": vif["network"]["id"]}
-    mode = meta.get("ipv6_address_mode")
-    if mode is None and (meta.get("dhcp_server") is not None or meta.get("enable_dhcp")):
+    if mode is None and is_dhcp(subnet):
         return {**common, "type": f"ipv{version}_dhcp"}
     return {
         **common,
