@@ -22,10 +22,16 @@ class Background:
 
     def submit(self, fn: Callable[[], Any]) -> concurrent.futures.Future[Any]:
         """Begin the call, for whom the thread works at present."""
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        if not self._room.acquire(blocking=False):
+        if (future := self.offer(fn)) is None:
+            future = concurrent.futures.Future()
             _carry_out(fn, future)
-            return future
+        return future
+
+    def offer(self, fn: Callable[[], Any]) -> concurrent.futures.Future[Any] | None:
+        """The same for a call that others make later: None when there is no room for it."""
+        if not self._room.acquire(blocking=False):
+            return None
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         whole, ctxt = contextvars.copy_context(), present.current()
 
         def run() -> None:

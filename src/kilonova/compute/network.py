@@ -48,7 +48,7 @@ class NetworkCache:
         self._neutron = neutron
         self._turns = Stripes(256)
         self._drafts: dict[str, bool] = {}
-        """Servers whose interfaces an operation has learned of and not saved yet; whether somebody wrote meanwhile."""
+        """Servers whose interfaces an operation has learned of and not saved yet; whether somebody looked meanwhile."""
         self._lock = threading.Lock()
 
     def refresh(
@@ -107,7 +107,7 @@ class NetworkCache:
             LOG.warning("the cached interfaces of instance %s may be out of date: %s", instance.uuid, exc)
 
     def _end_draft(self, uuid: str) -> bool:
-        """Whether somebody else wrote while it was open."""
+        """Whether somebody else looked while it was open."""
         with self._lock:
             return self._drafts.pop(uuid, False)
 
@@ -120,10 +120,10 @@ class NetworkCache:
         return found
 
     def _write(self, ctxt: RequestContext, cache: objects.InstanceInfoCache, info: Sequence[Mapping[str, Any]]) -> None:
-        if (cache.get("network_info") or []) == list(info):
-            return
         with self._lock:
             if cache.instance_uuid in self._drafts:
                 self._drafts[cache.instance_uuid] = True
+        if (cache.get("network_info") or []) == list(info):
+            return
         cache.network_info = [dict(vif) for vif in info]
         self._store.act(ctxt, cache, "save")

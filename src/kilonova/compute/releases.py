@@ -50,13 +50,13 @@ def release_all(
     owed = [agent.journal.owe(each) for each in _of(mappings, unknown)]
     if not owed:
         return []
-    working = agent.background.submit(lambda: [_try(agent, ctxt, each) for each in owed])
-    try:
-        return [each for each in working.result(PATIENCE) if each is not None]
-    except concurrent.futures.TimeoutError:
-        waits = Unreleased(f"volumes of instance {owed[0].instance_uuid} are not released after {PATIENCE:g} s")
-        LOG.warning("%s; the host goes on with that by itself", waits)
-        return [waits]
+    working = agent.background.offer(lambda: [_try(agent, ctxt, each) for each in owed])
+    if working is not None and not concurrent.futures.wait([working], PATIENCE).not_done:
+        return [each for each in working.result() if each is not None]
+    # Cinder takes its time, or keeps too many others waiting already.
+    waits = Unreleased(f"volumes of instance {owed[0].instance_uuid} are not released yet")
+    LOG.warning("%s; the host goes on with that by itself", waits)
+    return [waits]
 
 
 def _of(mappings: Iterable[objects.BlockDeviceMapping], unknown: bool) -> Iterable[Release]:

@@ -219,6 +219,24 @@ def test_what_an_event_brought_during_a_build_stays(
     assert network._drafts == {}
 
 
+def test_a_port_that_goes_during_a_build_is_not_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before the record names the port: there is nothing to take from the record yet."""
+    host = world.host(driver=WaitingDriver)
+    neutron, network = world.clients.neutron, host.agent.network
+    real = neutron.allocate
+
+    def allocate(ctxt: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        info = real(ctxt, instance, *args, **kwargs)
+        del world.cloud.neutron.ports[info[0]["id"]]
+        bare = objects.Instance(uuid=instance.uuid, project_id=instance.project_id)
+        assert network.drop(ctxt, bare, {info[0]["id"]}) == []
+        return info
+
+    monkeypatch.setattr(neutron, "allocate", allocate)
+    server = world.built()
+    assert world.server(server.uuid).info_cache.network_info == []
+
+
 def test_a_reboot_writes_what_it_learned_at_once(world: World) -> None:
     world.host()
     server = world.built()

@@ -13,6 +13,7 @@ from tests.unit.compute.world import NOTHING, World, volume_disk, wait_for
 
 from kilonova.clients.cinder.client import Cinder
 from kilonova.compute import releases
+from kilonova.compute.background import Background
 from kilonova.compute.journal import book
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
@@ -350,6 +351,28 @@ def test_a_delete_does_not_wait_for_its_volumes(world: World, host: Any, monkeyp
     release.set()
     assert wait_for(lambda: world.cloud.cinder.volumes[volume]["status"] == "available")
     assert wait_for(lambda: host.agent.journal.owed() == [])
+
+
+def test_a_delete_does_not_wait_for_volumes_of_others(world: World, host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many calls to Cinder hang that there is room for no more."""
+    server, volume = with_volume(world)
+    monkeypatch.setattr(host.agent, "background", Background(most=0))
+    before = len(world.cloud.cinder.requests)
+    delete(world, server)
+    world.idle()
+    assert len(world.cloud.cinder.requests) == before, "nobody waits for Cinder"
+    assert passes(world).repaired == 1
+    assert world.cloud.cinder.volumes[volume]["status"] == "available"
+
+
+def test_a_cinder_that_is_away_is_asked_once_in_a_pass(world: World, host: Any) -> None:
+    for number in range(3):
+        host.agent.journal.owe(book.Release("i", f"v{number}", attachment_id=f"a{number}"))
+    world.cloud.cinder.fail("DELETE", "/attachments/", status=503, times=99)
+    report = passes(world)
+    assert (report.failed, report.waiting, report.repaired) == (1, 2, 0)
+    world.cloud.cinder.faults.clear()
+    assert passes(world, 1).repaired == 3
 
 
 @pytest.mark.parametrize("method", ["power_off", "reboot"])

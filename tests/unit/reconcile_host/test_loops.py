@@ -236,6 +236,29 @@ def test_what_a_server_left_plugged_is_unplugged(world: World) -> None:
     assert driver.left == {here.uuid}
 
 
+def test_what_is_plugged_for_a_server_that_came_here_meanwhile_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.set("kilonova", reconcile_grace=0.0)
+    host, server = world.host(driver=Forgetful, loops=loops.make), world.built()
+    driver, lanes = world.driver(), host.agent.lanes
+    assert isinstance(driver, Forgetful)
+    driver.left.add(server.uuid)
+    save(world, server, host="h2")
+    real, turns = lanes.submit, []
+
+    def later(key: str, *args: Any, **kwargs: Any) -> Any:
+        """Something else had the turn before."""
+        save(world, server, host="h1")
+        turns.append(key)
+        return real(key, *args, **kwargs)
+
+    monkeypatch.setattr(lanes, "submit", later)
+    passes(host, "leftover_plugs")
+    assert turns == [server.uuid]
+    assert driver.left == {server.uuid}
+
+
 def test_a_guest_without_a_record_is_only_reported(world: World, host: Any) -> None:
     from tests.fakes.guests import spec
 

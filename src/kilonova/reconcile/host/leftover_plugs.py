@@ -26,9 +26,12 @@ class LeftoverPlugs(Loop):
 
     def find(self) -> Iterable[Left]:
         host = self._host
-        found = sorted(uuid for uuid in host.driver.leftovers() if not host.busy(uuid))
-        records = {each.uuid: each for each in host.store.instances_by_uuid(context.admin("yes"), found, ())}
-        return [Left(uuid, records.get(uuid)) for uuid in found]
+        return self._look(sorted(uuid for uuid in host.driver.leftovers() if not host.busy(uuid)))
+
+    def _look(self, uuids: Sequence[str]) -> list[Left]:
+        found = self._host.store.instances_by_uuid(context.admin("yes"), uuids, ())
+        records = {each.uuid: each for each in found}
+        return [Left(uuid, records.get(uuid)) for uuid in uuids]
 
     def judge(self, found: Iterable[Left]) -> Sequence[Suspect]:
         return [
@@ -39,4 +42,10 @@ class LeftoverPlugs(Loop):
 
     def repair(self, suspect: Suspect) -> None:
         """On the server's lane. Waits for it."""
-        self._host.lanes.submit(suspect.key, lambda turn: self._host.driver.unplug(suspect.key)).result()
+        self._host.lanes.submit(suspect.key, lambda turn: self._unplug(suspect.key)).result()
+
+    def _unplug(self, uuid: str) -> None:
+        """Unless the server has come here meanwhile."""
+        driver = self._host.driver
+        if uuid in driver.leftovers() and self.judge(self._look([uuid])):
+            driver.unplug(uuid)

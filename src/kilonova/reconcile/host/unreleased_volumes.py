@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kilonova.clients.http import passes
 from kilonova.reconcile.host.host import Host, Release
 from kilonova.reconcile.loop import Loop, Suspect
 
@@ -15,8 +16,10 @@ class UnreleasedVolumes(Loop):
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._is_away = False
 
     def find(self) -> Iterable[Release]:
+        self._is_away = False
         return self._host.owed()
 
     def judge(self, found: Iterable[Release]) -> Sequence[Suspect]:
@@ -30,4 +33,11 @@ class UnreleasedVolumes(Loop):
         ]
 
     def repair(self, suspect: Suspect) -> bool:
-        return self._host.settle(suspect.data)
+        """While Cinder is away one try in each pass is enough to know: each may wait long for an answer."""
+        if self._is_away:
+            return False
+        try:
+            return self._host.settle(suspect.data)
+        except Exception as exc:
+            self._is_away = passes(exc)
+            raise

@@ -317,14 +317,16 @@ class LibvirtDriver(driver.Driver):
         """Unplug these and what is noted besides, going on past failures; returns one message for each."""
         note = self._plugged.of(owner.uuid) or plugged.Note(owner)
         wanted = {vif["id"]: vif for vif in vifs} | {each.volume_id: each for each in block_devices.volumes}
-        failures = []
+        failures, gone = [], []
         for ident, each in {**note.vifs, **note.volumes, **wanted}.items():
             if ident not in wanted and self._is_elsewhere(owner.uuid, each):
-                self._plugged.forget(owner.uuid, ident)
+                gone.append(ident)
             elif said := self._unplug(owner, each):
                 failures.extend(said)
             else:
-                self._plugged.forget(owner.uuid, ident)
+                gone.append(ident)
+        # At once: a guest whose note only goes is destroyed on a full disk, too.
+        self._plugged.forget(owner.uuid, *gone)
         return failures
 
     def _unplug(self, owner: network.Owner, each: driver.Vif | driver.Volume) -> list[str]:

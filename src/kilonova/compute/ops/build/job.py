@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kilonova.compute import network
 from kilonova.compute.runner import Work
 from kilonova.contract import exceptions, objects
 from kilonova.contract.states import Task
@@ -40,6 +41,9 @@ class Build:
         agent, ctxt = self.work.agent, self.work.ctxt
         with agent.network.saving(ctxt, self.instance):
             agent.store.save(ctxt, self.instance, expected=self.task)
+        if self.network_info:
+            # An event may have brought something newer meanwhile.
+            self.network_info = network.cached(self.instance)
         self.task = task
 
     @classmethod
