@@ -168,6 +168,7 @@ def test_w1_the_api_is_served_as_documented(site: Site, name: str) -> None:
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda _: ask(site, "/v2.1/servers/detail"), range(40)))
         assert {status for status, _ in answers} == {200}
+        assert ask(site, "/healthcheck", {})[0] == 200
         assert ask(site, "/v2.1/servers", {"X-OpenStack-Nova-API-Version": "2.90"})[0] == 401
         # The client says not how long it is: read whole where the server undoes chunks, else refused.
         more = json.dumps({"flavor": {"name": "m2", "ram": 64, "vcpus": 1, "disk": 1}}).encode()
@@ -186,6 +187,7 @@ def test_w1_the_metadata_service_is_served_too(site: Site, name: str) -> None:
     with running(words, site, env) as server:
         up(site, server)
         assert ask(site, "/")[1].split()[-1] == "latest"
+        assert ask(site, "/healthcheck", {})[0] == 200
 
 
 @pytest.mark.parametrize("name", SERVERS[:2])

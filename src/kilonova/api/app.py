@@ -16,6 +16,7 @@ from kilonova.db.cells import Cells
 from kilonova.wire.http import app as http
 from kilonova.wire.http.auth import KeystoneContext, KeystoneTokens, NoAuth
 from kilonova.wire.http.front import Front
+from kilonova.wire.http.health import Health
 from kilonova.wire.http.policy import Enforcer
 from kilonova.wire.http.versions import Negotiation
 
@@ -51,7 +52,7 @@ def make_app(conf: cfg.ConfigOpts, cells: Cells, bus: Bus, clients: Clients) -> 
     def is_admin(context: RequestContext) -> bool:
         return enforcer.allows("context_is_admin", None, context)
 
-    return Front(api, _authenticated(conf, http.make(api), is_admin), documents.Documents(api).find)
+    return Health(Front(api, _authenticated(conf, http.make(api), is_admin), documents.Documents(api).find), conf)
 
 
 def _authenticated(conf: cfg.ConfigOpts, app: Wsgi, is_admin: Callable[[RequestContext], bool]) -> Wsgi:

@@ -58,6 +58,12 @@ def driver(conf: cfg.ConfigOpts) -> Iterator[str]:
         yield str(exc)
 
 
+def health(conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.wire.http import health
+
+    return health.wrong(conf)
+
+
 def api_port(conf: cfg.ConfigOpts) -> Iterator[str]:
     return _port("osapi_compute_listen", conf.osapi_compute_listen, conf.osapi_compute_listen_port)
 
@@ -78,11 +84,11 @@ def _port(option: str, host: str, port: int) -> Iterator[str]:
         yield f"[DEFAULT] {option}, {option}_port: {host}:{port} cannot be listened on: {exc.strerror or exc}"
 
 
-API: tuple[Check, ...] = (api_database, api_port)
-API_UNDER_WSGI: tuple[Check, ...] = (api_database,)
-METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database,)
-METADATA: tuple[Check, ...] = (api_database, metadata_port)
+API_UNDER_WSGI: tuple[Check, ...] = (api_database, health)
+METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database, health)
+API: tuple[Check, ...] = (*API_UNDER_WSGI, api_port)
+METADATA: tuple[Check, ...] = (*METADATA_UNDER_WSGI, metadata_port)
 SCHEDULER: tuple[Check, ...] = (api_database, cell_database, filters)
 CONDUCTOR: tuple[Check, ...] = (cell_database,)
 COMPUTE: tuple[Check, ...] = (driver,)
-WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, filters, driver)
+WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, health, filters, driver)

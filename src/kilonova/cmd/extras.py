@@ -15,6 +15,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "oslo_cache",
         "oslo_db",
         "oslo_limit",
+        "oslo_middleware",
         "oslo_policy",
         "psycopg2",
         "pymemcache",

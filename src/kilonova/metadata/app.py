@@ -22,13 +22,14 @@ from kilonova.metadata.documents import Document, Documents, NotThere
 from kilonova.metadata.servers import PASSWORD_LIMIT, PasswordIsSet, Servers
 from kilonova.wire.http import bodies
 from kilonova.wire.http.faults import Fault
+from kilonova.wire.http.health import Health
 
 LOG = log.getLogger(__name__)
 
 _UNKNOWN_ERROR = "An unknown error has occurred. Please try your request again."
 
 
-def make_app(conf: cfg.ConfigOpts, cells: Cells, clients: Clients) -> falcon.App:
+def make_app(conf: cfg.ConfigOpts, cells: Cells, clients: Clients) -> Health:
     """The service as a WSGI application. Raises InvalidConfiguration."""
     if conf.neutron.service_metadata_proxy and not conf.neutron.metadata_proxy_shared_secret:
         LOG.warning("[neutron] metadata_proxy_shared_secret is not set: anybody can name any server")
@@ -37,7 +38,7 @@ def make_app(conf: cfg.ConfigOpts, cells: Cells, clients: Clients) -> falcon.App
     app.add_sink(Metadata(conf, Servers(conf, cells, clients)), prefix="/")
     app.add_error_handler(Exception, _unexpected)
     app.set_error_serializer(_plain)
-    return app
+    return Health(app, conf)
 
 
 class Metadata:

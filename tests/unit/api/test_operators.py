@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import falcon.testing
 import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
@@ -502,3 +503,10 @@ def test_what_was_removed_answers_so_in_its_versions_only(world: Any) -> None:
     assert answers == [400, 400, 404, 404]
     console = f"/servers/{ids.new_uuid()}/consoles"
     assert [world.get(console, version=version).status_code for version in ("2.1", "2.96")] == [410, 410]
+
+
+def test_load_balancers_may_ask_without_a_token(world: Any) -> None:
+    client = falcon.testing.TestClient(world.app)
+    assert client.simulate_get("/healthcheck").status_code == 200
+    assert client.simulate_head("/healthcheck").status_code == 204
+    assert client.simulate_get("/v2.1/healthcheck").status_code == 401

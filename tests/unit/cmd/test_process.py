@@ -142,6 +142,8 @@ auth_strategy = nothing
 enabled_filters = ComputeFilter,NoSuchFilter
 [kilonova]
 flow_seal_keys = secret
+[healthcheck]
+backends = no_such
 """
 
 
@@ -161,10 +163,11 @@ def test_everything_that_is_wrong_is_said_at_once_a_line_each(tmp_path: Path) ->
         "[database] connection is not set",
         f"127.0.0.1:{port} cannot be listened on: Address already in use",
         "NoSuchFilter",
+        "[healthcheck] backends: there is no no_such",
         "compute_driver is 'bochs.Driver'; known are ",
     ):
         assert len([line for line in lines if part in line]) == 1, (part, lines)
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert all(line.startswith("kilonova serve: ") for line in lines)
 
 

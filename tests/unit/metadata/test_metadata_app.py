@@ -295,3 +295,9 @@ def test_cache_expires_and_is_bounded():
     assert cache.Cache(0).get("a", lambda: 5) == 5
     with pytest.raises(exceptions.InstanceNotFound):
         kept.get("x", lambda: (_ for _ in ()).throw(exceptions.InstanceNotFound(instance_id="x")))
+
+
+def test_load_balancers_may_ask_without_being_a_guest(world):
+    client = world.client()
+    assert client.simulate_get("/healthcheck").status_code == 200
+    assert client.simulate_head("/healthcheck").status_code == 204

@@ -6,7 +6,7 @@ oslo.config says so only when a value is first read: one at a time, minutes afte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -20,11 +20,16 @@ _FILE = re.compile(r"detail='([^']*)'")
 def wrong(conf: cfg.ConfigOpts) -> Iterator[str]:
     """One line for each wrong value; the values themselves are told only of options that hold no secret."""
     for module in configuration.modules():
-        for option in module.OPTIONS:
-            try:
-                _read(conf, module.GROUP, option.dest)
-            except (cfg.Error, ValueError) as exc:
-                yield f"[{module.GROUP or 'DEFAULT'}] {option.name}: {_reason(exc, option)}"
+        yield from of(conf, module.GROUP, module.OPTIONS)
+
+
+def of(conf: cfg.ConfigOpts, group: str | None, options: Sequence[cfg.Opt]) -> Iterator[str]:
+    """The same of these options, which are registered."""
+    for option in options:
+        try:
+            _read(conf, group, option.dest)
+        except (cfg.Error, ValueError) as exc:
+            yield f"[{group or 'DEFAULT'}] {option.name}: {_reason(exc, option)}"
 
 
 def _read(conf: cfg.ConfigOpts, group: str | None, name: str) -> Any:
