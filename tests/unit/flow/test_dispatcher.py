@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
-from kilonova.base import present
+from kilonova.base import clock, present
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.db import flows
@@ -37,17 +38,10 @@ def test_letting_go_of_a_lease_that_was_lost_keeps_the_one_that_replaced_it(tabl
     second = table.take(new.id, "me", 60_000)
     assert first is not None
     assert second is not None
-    stalled = leases.hold(table, first, time.monotonic())
-    leases.hold(table, second, time.monotonic())
+    stalled = leases.hold(table, first, clock.monotonic())
+    leases.hold(table, second, clock.monotonic())
     leases.let_go(stalled)
     assert leases.holds(new.id)
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.01)
 
 
 def made(table: FlowTable, plan: Flow, world: object = None, **kwargs) -> Dispatcher:
@@ -78,14 +72,23 @@ def test_runs_what_is_due_and_not_more_than_its_workers(table: FlowTable) -> Non
     assert 1 < most[0] <= 4
 
 
-def test_a_long_step_keeps_its_lease(table: FlowTable) -> None:
-    plan = flow("op", step(lambda run: time.sleep(1.0), name="slow"))
+def test_a_long_step_keeps_its_lease(table: FlowTable, forward: Callable[[float], None]) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(run: Run) -> None:
+        entered.set()
+        go_on.wait(20)
+
     new = NewFlow("op", "s", {})
     table.offer(new)
-    dispatcher = made(table, plan, lease=0.4)
+    dispatcher = made(table, flow("op", step(slow)), lease=60.0)
     dispatcher.start()
-    time.sleep(0.7)
-    assert table.take(new.id, "thief", 1000) is None
+    assert entered.wait(20)
+    for _ in range(4):
+        forward(20)
+        dispatcher.leases.renew()
+        assert table.take(new.id, "thief", 1000) is None
+    go_on.set()
     until(lambda: table.get(new.id).state is State.DONE)
     dispatcher.stop(5)
     assert dispatcher.counts["lease_lost"] == 0
@@ -227,13 +230,19 @@ def test_wake_shortens_a_rest(table: FlowTable) -> None:
     assert time.monotonic() - began < 3
 
 
-def test_a_database_that_is_away_cuts_the_worker_off_and_nothing_else(table: FlowTable) -> None:
+def test_a_database_that_is_away_cuts_the_worker_off_and_nothing_else(
+    table: FlowTable, forward: Callable[[float], None]
+) -> None:
     lapsed: list[Lease] = []
     sent: list[str] = []
 
     def work(run: Run) -> None:
         table.renew = away  # type: ignore[method-assign]
-        time.sleep(1.2)
+        dispatcher.leases.renew()
+        run.guard()
+        forward(60)
+        dispatcher.leases.renew()
+        assert run.lease.lost
         run.guard()
         sent.append("too late")
 
@@ -242,7 +251,7 @@ def test_a_database_that_is_away_cuts_the_worker_off_and_nothing_else(table: Flo
 
     new = NewFlow("op", "s", {})
     table.offer(new)
-    dispatcher = made(table, flow("op", step(work)), lease=0.6, on_lapse=lapsed.append)
+    dispatcher = made(table, flow("op", step(work)), lease=60.0, on_lapse=lapsed.append)
     dispatcher.start()
     until(lambda: dispatcher.counts["lease_lost"] == 1)
     dispatcher.stop(5)
@@ -343,36 +352,44 @@ def test_a_worker_that_a_look_did_not_need_is_told_to_whom_it_was_missing(
 
 
 def test_a_database_that_says_nothing_keeps_no_worker_and_no_lease_of_others(
-    table: FlowTable, tmp_path: pathlib.Path
+    table: FlowTable, tmp_path: pathlib.Path, forward: Callable[[float], None]
 ) -> None:
     """Its flows are held, its renewals and looks hang, and the others' long step keeps its lease all the same."""
     silent = FlowTable(_database(tmp_path / "silent.db"), "a-silent-one")
-    answers, entered = threading.Event(), threading.Event()
+    answers = threading.Event()
+    entered, go_on = ({name: threading.Event() for name in ("held", "long", "quick")} for _ in range(2))
 
     def work(run: Run) -> None:
-        entered.set()
-        time.sleep(0.1 if run.subject_id == "quick" else 1.5)
+        entered[run.subject_id].set()
+        go_on[run.subject_id].wait(20)
         run.guard()
 
     held, long, quick = (NewFlow("op", name, {}) for name in ("held", "long", "quick"))
     silent.offer(held)
     dispatcher = Dispatcher(
         Engine({"op": flow("op", step(work))}, None, SEAL, "me"), lambda: [silent, table],
-        lease=0.6, poll=0.02, workers=2,
+        lease=4.0, poll=0.02, workers=2,
     )  # fmt: skip
     dispatcher.start()
-    until(entered.is_set)
+    assert entered["held"].wait(20)
 
     def says_nothing(*words: Any) -> Any:
-        answers.wait(10)
+        answers.wait(20)
         raise OSError("no database")
 
     silent.renew = silent.any_due = silent.take_due = says_nothing  # type: ignore[method-assign]
     table.offer(long)
-    until(lambda: table.get(long.id).state is not State.OFFERED or table.get(long.id).lease_until > 0)
+    assert entered["long"].wait(20)
+    for _ in range(4):
+        forward(1.2)
+        dispatcher.leases.renew()
+    go_on["held"].set()
     until(lambda: dispatcher.counts["lease_lost"] == 1)
     table.offer(quick)
-    until(lambda: table.get(quick.id).state is State.DONE and table.get(long.id).state is State.DONE, 4.0)
+    go_on["quick"].set()
+    until(lambda: table.get(quick.id).state is State.DONE)
+    go_on["long"].set()
+    until(lambda: table.get(long.id).state is State.DONE)
     answers.set()
     dispatcher.stop(5)
     assert dispatcher.counts["lease_lost"] == 1, "only the one whose database says nothing"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
 
+from kilonova.base import clock
 from kilonova.db import flows
 from kilonova.db.engine import Database
 from kilonova.db.flows import FlowTable
@@ -63,7 +64,7 @@ def go(table: FlowTable, plan: Flow, world: World, new: NewFlow, lease_ms: int =
     row = table.take(new.id, "me", lease_ms)
     assert row is not None
     engine = Engine({plan.op: plan}, world, SEAL, "me", rng=lambda: 0.0, **kwargs)
-    return engine.run(Lease(table, row, time.monotonic() + lease_ms / 1000))
+    return engine.run(Lease(table, row, clock.monotonic() + lease_ms / 1000))
 
 
 def test_a_step_that_is_tried_for_ever_goes_on_waiting() -> None:
@@ -141,36 +142,36 @@ def test_again_counts_as_no_failure(table: FlowTable) -> None:
     assert go(table, three(), world, new) is State.RESTING
 
 
-def test_deadline_unwinds_at_the_next_stage(table: FlowTable) -> None:
-    world, new = World(), put(table, deadline=1.0)
+def test_deadline_unwinds_at_the_next_stage(table: FlowTable, forward: Callable[[float], None]) -> None:
+    world, new = World(), put(table, deadline=60.0)
     assert go(table, three(), world, new) is State.RESTING
-    time.sleep(1.1)
+    forward(61)
     assert go(table, three(), world, new) is State.UNWOUND
     assert table.get(new.id).frame["failure"]["class"] == "DeadlineExceeded"
 
 
-def test_rest_has_a_limit(table: FlowTable) -> None:
-    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(ready, every=0.0, limit=0.02))
+def test_rest_has_a_limit(table: FlowTable, forward: Callable[[float], None]) -> None:
+    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(ready, every=0.0, limit=60.0))
     world, new = World(), put(table)
     assert go(table, plan, world, new) is State.RESTING
-    time.sleep(0.03)
+    forward(61)
     assert go(table, plan, world, new) is State.UNWOUND
 
 
-def test_a_worker_without_lease_writes_nothing(table: FlowTable) -> None:
+def test_a_worker_without_lease_writes_nothing(table: FlowTable, forward: Callable[[float], None]) -> None:
     new = put(table)
 
     class Slow(World):
         def act(self, name: str) -> None:
             super().act(name)
             if name == "a" and self.did.count("a") == 1:
-                time.sleep(0.02)
+                forward(61)
                 assert table.take(new.id, "other", 60_000) is not None
 
     world = Slow()
-    row = table.take(new.id, "me", 10)
+    row = table.take(new.id, "me", 60_000)
     with pytest.raises(LeaseLost):
-        Engine({"three": three()}, world, SEAL, "me").run(Lease(table, row, time.monotonic() + 60))
+        Engine({"three": three()}, world, SEAL, "me").run(Lease(table, row, clock.monotonic() + 600))
     after = table.get(new.id)
     assert (after.lease_owner, after.position, after.frame) == ("other", None, {"n": 1})
 
@@ -178,7 +179,7 @@ def test_a_worker_without_lease_writes_nothing(table: FlowTable) -> None:
 def test_guard_stops_a_worker_whose_lease_ran_out(table: FlowTable) -> None:
     new = put(table)
     row = table.take(new.id, "me", 60_000)
-    lease = Lease(table, row, time.monotonic() - 1)
+    lease = Lease(table, row, clock.monotonic() - 1)
     with pytest.raises(LeaseLost):
         Engine({"three": three()}, World(), SEAL, "me").run(lease)
 
@@ -262,7 +263,7 @@ def test_a_flow_with_a_foreign_key_is_left_to_others_for_a_while(table: FlowTabl
     assert go(table, plan, World(), new) is State.RUNNING
     assert seen == []
     row = table.take(new.id, "other", 60_000)
-    Engine({"three": plan}, World(), Seal(["another"]), "other").run(Lease(table, row, time.monotonic() + 60))
+    Engine({"three": plan}, World(), Seal(["another"]), "other").run(Lease(table, row, clock.monotonic() + 60))
     assert seen == [{"admin_password": "x"}]
 
 
@@ -295,15 +296,17 @@ def test_the_end_of_a_light_step_is_written_with_the_next(table: FlowTable, data
     assert log == [(EventKind.SUCCEEDED, "a"), (EventKind.SUCCEEDED, "b")]
 
 
-def test_a_light_step_is_repeated_by_who_comes_after_a_death(table: FlowTable) -> None:
+def test_a_light_step_is_repeated_by_who_comes_after_a_death(
+    table: FlowTable, forward: Callable[[float], None]
+) -> None:
     new, world = put(table), World()
 
     def die(run: Run) -> None:
         raise Die
 
     with pytest.raises(Die):
-        go(table, light_three(), world, new, lease_ms=200, between=die)
-    time.sleep(0.3)
+        go(table, light_three(), world, new, between=die)
+    forward(61)
     assert go(table, light_three(), world, new) is State.DONE
     assert world.did == ["a", "a", "b"]
     assert table.get(new.id).frame["did"] == ["a", "b"]
@@ -365,13 +368,13 @@ def test_what_passes_is_waited_for_and_counts_as_no_try(table: FlowTable) -> Non
     assert "away_since" not in table.get(new.id).frame
 
 
-def test_what_passes_does_not_pass_the_deadline(table: FlowTable) -> None:
+def test_what_passes_does_not_pass_the_deadline(table: FlowTable, forward: Callable[[float], None]) -> None:
     """Neither waiting nor a retry that covers everything takes a flow past its deadline."""
     for error, retry in ((Away, Retry()), (ValueError, Retry(on=(Exception,), attempts=1_000_000))):
-        world, new = World(), put(table, deadline=0.2)
+        world, new = World(), put(table, deadline=60.0)
         world.fail["b"] = [error() for _ in range(1000)]
         assert go(table, three(retry=retry), world, new, passes=is_away) is State.RUNNING
-        time.sleep(0.25)
+        forward(61)
         assert go(table, three(retry=retry), world, new, passes=is_away) is State.UNWOUND
         assert world.did[-2:] == ["undo_b", "undo_a"]
         assert table.get(new.id).reason == "three did not end in time"
@@ -385,15 +388,17 @@ def test_an_undo_is_not_stuck_because_of_what_passes(table: FlowTable) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("look failed"), Again("not now", 0.0), Away()])
-def test_a_limited_rest_ends_though_every_look_fails(table: FlowTable, error: Exception) -> None:
+def test_a_limited_rest_ends_though_every_look_fails(
+    table: FlowTable, error: Exception, forward: Callable[[float], None]
+) -> None:
     def look(run: Run) -> bool:
         raise error
 
     untiring = Retry(on=(Exception,), attempts=1_000_000, base=0.0)
-    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(look, limit=0.2, retry=untiring))
+    plan = flow("three", step(act("a"), undo=act("undo_a")), rest(look, limit=60.0, retry=untiring))
     world, new = World(), put(table)
     assert go(table, plan, world, new, passes=is_away) in (State.RESTING, State.RUNNING)
-    time.sleep(0.25)
+    forward(61)
     assert go(table, plan, world, new, passes=is_away) is State.UNWOUND
     assert "rested at look" in table.get(new.id).reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -70,12 +70,13 @@ def test_operations_that_this_worker_does_not_know_are_left(table: FlowTable) ->
     assert table.take_due("me", 1000, 10, [Scope("build")]) == []
 
 
-def test_a_lapsed_lease_is_taken_over_and_fenced(table: FlowTable) -> None:
+def test_a_lapsed_lease_is_taken_over_and_fenced(table: FlowTable, forward: Callable[[float], None]) -> None:
     new = NewFlow("build", "s", {})
     table.offer(new)
-    old = table.take(new.id, "old", 1500)
-    assert table.take(new.id, "new", 1500) is None
-    time.sleep(1.6)
+    old = table.take(new.id, "old", 60_000)
+    forward(50)
+    assert table.take(new.id, "new", 60_000) is None
+    forward(11)
     fresh = table.take(new.id, "new", 60_000)
     assert fresh.lease_epoch == old.lease_epoch + 1
     with pytest.raises(LeaseLost):
