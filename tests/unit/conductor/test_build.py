@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import types
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.conductor.stage import CELL1_UUID, PROJECT, SEAL, Stage
 from tests.unit.db.losses import lose_next_commit
 
+from kilonova.base import clock
 from kilonova.conductor.building import elsewhere, resources
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
@@ -38,7 +40,7 @@ def turn(stage: Stage) -> int:
     for store, row in rows:
         taken = store.take(row.id, "me", 60_000)
         assert taken is not None
-        engine.run(Lease(store, taken, time.monotonic() + 60))
+        engine.run(Lease(store, taken, clock.monotonic() + 60))
     return len(rows)
 
 
@@ -160,8 +162,9 @@ def test_no_alternate_is_left(stage: Stage) -> None:
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
-def test_a_host_that_dies_while_it_builds_leaves_error_with_a_fault_and_nothing_else(stage: Stage) -> None:
-    stage.conf.set_override("service_down_time", 1)
+def test_a_host_that_dies_while_it_builds_leaves_error_with_a_fault_and_nothing_else(
+    stage: Stage, forward: Callable[[float], None]
+) -> None:
     server = begin(stage, stage.post())
     turn(stage)
     turn(stage)
@@ -173,7 +176,7 @@ def test_a_host_that_dies_while_it_builds_leaves_error_with_a_fault_and_nothing_
     stage.silence("h1")
     turn(stage)
     assert stage.server(server).vm_state == "building"
-    time.sleep(1.1)
+    forward(61)
     run(stage)
     dead = stage.server(server)
     assert (dead.vm_state, dead.task_state) == ("error", None)
@@ -181,13 +184,13 @@ def test_a_host_that_dies_while_it_builds_leaves_error_with_a_fault_and_nothing_
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
-def test_a_build_that_takes_too_long_is_given_up(stage: Stage) -> None:
-    stage.conf.set_override("build_deadline", 1.0, group="kilonova")
+def test_a_build_that_takes_too_long_is_given_up(stage: Stage, forward: Callable[[float], None]) -> None:
+    stage.conf.set_override("build_deadline", 30.0, group="kilonova")
     server = begin(stage, stage.post())
     turn(stage)
     turn(stage)
     stage.compute.mail.clear()
-    time.sleep(1.1)
+    forward(31)
     run(stage)
     assert stage.server(server).vm_state == "error"
     assert "did not come to an end in time" in stage.server(server).fault.message
@@ -307,7 +310,7 @@ def test_an_attachment_made_anew_is_on_record_although_its_transaction_was_lost(
 
 def test_a_conductor_that_just_began_does_not_believe_that_hosts_are_down(stage: Stage) -> None:
     stage.silence("h1")
-    stage.world.began = time.monotonic()
+    stage.world.began = clock.monotonic()
     server = begin(stage, stage.post())
     for _ in range(20):
         turn(stage)
@@ -428,7 +431,7 @@ def test_a_batch_leaves_alone_what_another_one_builds(stage: Stage) -> None:
         assert stage.api_store.offer(again)
         (row,) = stage.api_store.active(server, offers.BUILD_BATCH)
         engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0)
-        engine.run(Lease(stage.api_store, stage.api_store.take(row.id, "me", 60_000), time.monotonic() + 60))
+        engine.run(Lease(stage.api_store, stage.api_store.take(row.id, "me", 60_000), clock.monotonic() + 60))
         assert list(stage.leftovers(server)["allocations"]) == [stage.providers["h1"]]
     assert stage.scheduler.calls == 1
     run(stage)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
+from collections.abc import Callable
 
 import pytest
 from tests.unit.conductor.stage import PROJECT, SEAL, Stage
@@ -58,8 +58,7 @@ def test_a_host_that_is_down_is_not_waited_for(stage: Stage) -> None:
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
-def test_a_host_that_was_asked_and_then_went_down_has_its_time(stage: Stage) -> None:
-    stage.conf.set_override("service_down_time", 1)
+def test_a_host_that_was_asked_and_then_went_down_has_its_time(stage: Stage, forward: Callable[[float], None]) -> None:
     server = built(stage)
     stage.compute.drop = 1
     stage.user_deletes(server)
@@ -69,7 +68,7 @@ def test_a_host_that_was_asked_and_then_went_down_has_its_time(stage: Stage) -> 
     stage.silence("h1")
     turn(stage)
     assert stage.server(server) is not None
-    time.sleep(1.1)
+    forward(61)
     run(stage)
     assert stage.server(server) is None
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
@@ -148,9 +147,10 @@ def says_deleted(stage: Stage, server: str) -> None:
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_d7_a_host_that_dies_before_it_removes_the_record(stage: Stage, comes_back: bool) -> None:
+def test_d7_a_host_that_dies_before_it_removes_the_record(
+    stage: Stage, comes_back: bool, forward: Callable[[float], None]
+) -> None:
     server = built(stage)
-    stage.conf.set_override("service_down_time", 1)
     stage.user_deletes(server)
     turn(stage)
     says_deleted(stage, server)
@@ -159,7 +159,9 @@ def test_d7_a_host_that_dies_before_it_removes_the_record(stage: Stage, comes_ba
     turn(stage)
     assert stage.server(server) is not None, "the host has its time"
     assert stage.cell_store.active(server), "and somebody looks after it"
-    time.sleep(1.1)
+    forward(61)
+    if comes_back:
+        stage.cell.run(_beat, "h1")
     run(stage)
     assert stage.server(server) is None
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
@@ -209,7 +211,7 @@ def test_deleted_at_every_moment_of_a_build(stage: Stage, moment: int, host_is_q
     for op in (offers.BUILD_BATCH, offers.BUILD):
         for row in stage.api_store.active(server, op):
             taken = stage.api_store.take(row.id, "me", 60_000)
-            engine.run(Lease(stage.api_store, taken, time.monotonic() + 60))
+            engine.run(Lease(stage.api_store, taken, clock.monotonic() + 60))
     if passed <= moment:
         stage.user_deletes(server)
     run(stage, 100)

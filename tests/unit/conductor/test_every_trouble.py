@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.unit.conductor.stage import SEAL, Stage
 
+from kilonova.base import clock
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build, delete
@@ -172,7 +173,7 @@ class Elsewhere(One):
         self.store = self.stage.cell_store
         engine = testkit.Engine({build.FLOW.op: build.FLOW}, self.world, SEAL, "first")
         taken = self.stage.api_store.take(new.id, "first", 60_000)
-        engine.run(testkit.Lease(self.stage.api_store, taken, testkit.time.monotonic() + 60))
+        engine.run(testkit.Lease(self.stage.api_store, taken, clock.monotonic() + 60))
         self.stage.compute.work()
         (given,) = self.stage.compute.given_back
         shared = {name: new.frame.get(name) for name in ("context", "request_spec", "image", "requested_networks")}

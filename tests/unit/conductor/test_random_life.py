@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.conductor.stage import SEAL, Stage
 
+from kilonova.base import clock
 from kilonova.conductor.compute_task import ComputeTasks
 from kilonova.conductor.failures import describe
 from kilonova.conductor.service import FLOWS
@@ -68,7 +69,7 @@ class Life:
             if taken is None:
                 continue
             with contextlib.suppress(Killed, LeaseLost, StoreFailed):
-                engine.run(Lease(store, taken, time.monotonic() + 60))
+                engine.run(Lease(store, taken, clock.monotonic() + 60))
         return len(rows)
 
     def world_goes_on(self) -> None:

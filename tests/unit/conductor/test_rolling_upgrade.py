@@ -11,6 +11,7 @@ import pytest
 from tests.unit.conductor.stage import SEAL, Stage
 from tests.unit.reconcile_control.test_loops import twice
 
+from kilonova.base import clock
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
@@ -66,7 +67,7 @@ class Conductor:
                 taken += 1
                 if row.op == "build":
                     self.took.append(row.position or "-")
-                self.engine.run(Lease(store, row, time.monotonic() + 60))
+                self.engine.run(Lease(store, row, clock.monotonic() + 60))
         return taken
 
 

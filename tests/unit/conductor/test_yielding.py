@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.unit.conductor.stage import CELL1_UUID, PROJECT, SEAL, Stage
 
+from kilonova.base import clock
 from kilonova.conductor.building import yielding
 from kilonova.conductor.failures import describe
 from kilonova.conductor.service import FLOWS
@@ -40,7 +41,7 @@ def look(stage: Stage, new: NewFlow) -> Any:
         tx.execute(KN_FLOW.update().where(KN_FLOW.c.id == new.id, KN_FLOW.c.wake_at > 0).values(wake_at=1))
     engine = Engine(FLOWS, stage.world, SEAL, "me", describe_failure=describe, rng=lambda: 0.0)
     for row in stage.api_store.take_due("me", 60_000, 1, [Scope("build_batch")]):
-        engine.run(Lease(stage.api_store, row, time.monotonic() + 60))
+        engine.run(Lease(stage.api_store, row, clock.monotonic() + 60))
     return stage.api_store.get(new.id)
 
 
@@ -87,14 +88,13 @@ def test_it_goes_on_when_the_peers_are_gone(stage: Stage, peers: Near) -> None:
 
 
 def test_every_progress_is_waited_for_and_a_standstill_not_for_ever(
-    stage: Stage, peers: Near, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, peers: Near, forward: Callable[[float], None]
 ) -> None:
-    monkeypatch.setattr(yielding, "PATIENCE", 0.3)
     new, servers = offered(stage, 3)
     seen = []
 
     def moves(act: Any, *args: Any) -> None:
-        time.sleep(0.35)
+        forward(yielding.PATIENCE + 1)
         act(stage, *args)
         row = look(stage, new)
         assert row.state is State.OFFERED
@@ -105,7 +105,7 @@ def test_every_progress_is_waited_for_and_a_standstill_not_for_ever(
         moves(claim, server)
     moves(settle, servers[0])
     assert seen == [[3, 1], [3, 2], [3, 3], [2, 2]]
-    time.sleep(0.35)
+    forward(yielding.PATIENCE + 1)
     assert look(stage, new).state is State.DONE
     assert stage.scheduler.calls == 1
     children = [row.subject_id for each in servers for row in stage.api_store.active(each, "build")]
