@@ -25,6 +25,7 @@ _ALL = (
         event="compute_terminate_instance",
         perform=delete.perform,
         preempts=True,
+        frees=True,
         reverts=False,
     ),
     Operation(

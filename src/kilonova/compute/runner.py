@@ -62,6 +62,9 @@ class Operation:
     perform: Callable[[Work], str]
     kind: str | None = None
     preempts: bool = False
+    frees: bool = False
+    """Makes room on the host: it begins on a full disk, too, where nothing can be written down. Whoever asked for it
+    asks again until it is done."""
     retryable: bool = True
     """A repeat (same request, same instance) of one that failed begins again; else only if it came to no step."""
     reverts: bool = True
@@ -95,7 +98,8 @@ class Runner:
         """
         journal = self._agent.journal
         payload = payloads.pack(ctxt, args)
-        entry = journal.accept(book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args)), payload)
+        key = book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args))
+        entry = self._write_down(operation, key, payload)
         if not entry.fresh and entry.state == book.FAILED and (operation.retryable or entry.step is None):
             entry = journal.reopen(entry, payload)
         if entry.fresh:
@@ -119,6 +123,16 @@ class Runner:
             return entry.result
 
         return self._agent.lanes.submit(instance.uuid, again)
+
+    def _write_down(self, operation: Operation, key: book.Key, payload: Mapping[str, Any]) -> book.Entry:
+        journal = self._agent.journal
+        try:
+            return journal.accept(key, payload)
+        except book.FullError as exc:
+            if not operation.frees:
+                raise
+            LOG.error("%s of instance %s begins all the same: %s", operation.method, key.instance_uuid, exc)
+            return journal.unwritten(key)
 
     def of_our_own(
         self, method: str, instance: objects.Instance, args: Mapping[str, Any], resumed: bool

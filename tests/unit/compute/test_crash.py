@@ -414,6 +414,25 @@ def test_a_host_scrubs_its_journal_by_itself(world: World, monkeypatch: pytest.M
     assert host.agent.journal.open() == []
 
 
+def test_a_host_whose_disk_is_full_deletes_and_does_not_build(world: World) -> None:
+    """What is deleted makes room; what cannot be written down is not begun."""
+    host = world.host()
+    server = world.built()
+    host.agent.journal._db.execute("PRAGMA max_page_count=1")
+    ctxt = world.ctxt()
+    asked = world.asked(ctxt)
+    world.cast_build(ctxt, asked, injected_files=[("/x", "eHh4" * 9000)])
+    disks = world.disks(server)
+    server.display_description = "x" * 9000
+    world.cast("terminate_instance", server, "deleting", bdms=disks)
+    world.gone(server.uuid)
+    world.idle()
+    assert world.leftovers(server.uuid) == NOTHING
+    assert host.agent.journal.open() == []
+    assert world.server(asked.uuid).task_state == "scheduling"
+    assert world.server(asked.uuid).host is None
+
+
 def test_the_journal_forgets_what_ended(tmp_path: Any) -> None:
     journal = book.Book(tmp_path / "j.sqlite3")
     done = journal.accept(book.Key("r", "m", "i"), {"args": 1})

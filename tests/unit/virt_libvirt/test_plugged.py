@@ -51,6 +51,24 @@ class Host:
         self.driver.destroy(context.admin(), made, vifs, BlockDevices(volumes=volumes))
 
 
+def test_a_full_disk_keeps_no_guest(host, monkeypatch):
+    """The note keeps what it need not: that is unplugged once more."""
+    host.note()
+    host.broken = {"vol"}
+
+    def full(_self, _note):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Plugged, "_write", full)
+        host.destroy()
+    assert host.driver.leftovers() == {MINE}
+    host.broken = set()
+    host.driver.unplug(MINE)
+    assert host.unplugged == ["port", "port", "vol"]
+    assert host.driver.leftovers() == set()
+
+
 @pytest.fixture
 def host(conf, connection, tmp_path, monkeypatch):
     return Host(conf, connection, tmp_path, monkeypatch)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kilonova.base import clock
@@ -96,6 +97,10 @@ class Release:
         return self.volume_id or f"of device {self.mark}"
 
 
+class FullError(Exception):
+    """The file's disk has no room."""
+
+
 class Book:
     """Thread-safe. `path` is a file only this agent uses, or ":memory:" for one without a tomorrow."""
 
@@ -104,6 +109,7 @@ class Book:
             pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
             _make_private(pathlib.Path(path))
         self._lock = threading.Lock()
+        self._unwritten = itertools.count(1)
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         # A killed process loses nothing with NORMAL; a host that lost power has lost its guests too.
         self._db.executescript("PRAGMA secure_delete=ON; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + _SCHEMA)
@@ -131,9 +137,9 @@ class Book:
             self._db.executescript(f"VACUUM; PRAGMA user_version={_SCRUBBED};")
 
     def accept(self, key: Key, payload: Mapping[str, Any]) -> Entry:
-        """Write the operation down, or return what is known of it. A failed one is opened again."""
+        """Write the operation down, or return what is known of it. Raises FullError."""
         now = clock.seconds()
-        with self._lock:
+        with self._lock, _room():
             row = self._db.execute(
                 "INSERT INTO operation (request_id, method, instance_uuid, migration_uuid, accepted_at, changed_at,"
                 " state, payload) VALUES (?, ?, ?, ?, ?, ?, 'open', ?) ON CONFLICT DO NOTHING RETURNING *",
@@ -142,6 +148,10 @@ class Book:
             if row is not None:
                 return _entry(row, fresh=True)
             return _entry(self._known(key))
+
+    def unwritten(self, key: Key) -> Entry:
+        """An operation that begins although it could not be written down: a later run of the agent knows nothing."""
+        return Entry(-next(self._unwritten), key, OPEN, None, None, None, fresh=True)
 
     def reopen(self, entry: Entry, payload: Mapping[str, Any]) -> Entry:
         """Begin a failed operation again."""
@@ -220,6 +230,16 @@ class Book:
                 f"UPDATE operation SET {what}, changed_at = ? WHERE id = ?",  # noqa: S608 - `what` is one of ours
                 (*values, clock.seconds(), entry.id),
             )
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as exc:
+        if exc.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            raise FullError("there is no room for the host's journal: its disk is full") from exc
+        raise
 
 
 def _make_private(path: pathlib.Path) -> None:

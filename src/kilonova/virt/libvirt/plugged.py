@@ -15,8 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from oslo_log import log
+
 from kilonova.virt.driver import Vif, Volume
 from kilonova.virt.libvirt.network import Owner
+
+LOG = log.getLogger(__name__)
 
 
 @dataclasses.dataclass
@@ -48,14 +52,17 @@ class Plugged:
             return self._read(uuid)
 
     def forget(self, uuid: str, *ids: str) -> None:
-        """These ports and volumes are unplugged."""
+        """These ports and volumes are unplugged. On a full disk the note may keep them: they are unplugged again."""
         with self._lock:
             if (kept := self._read(uuid)) is None:
                 return
             for each in ids:
                 kept.vifs.pop(each, None)
                 kept.volumes.pop(each, None)
-            self._write(kept)
+            try:
+                self._write(kept)
+            except OSError as exc:
+                LOG.warning("what is plugged for guest %s is not noted: %s", uuid, exc)
 
     def guests(self) -> set[str]:
         """Guests for which something is plugged."""
