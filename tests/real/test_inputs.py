@@ -18,6 +18,8 @@ from tests.unit.db.test_patterns import BROKEN, GOOD, SLOW, TEXTS
 
 from kilonova import conf as configuration
 from kilonova.api.app import make_app
+from kilonova.contract.nouns.server_tags import MOST as MOST_TAGS
+from kilonova.contract.nouns.servers import SORT_KEYS
 from kilonova.db import patterns
 from kilonova.db.api import cell_mappings
 from kilonova.db.cells import CELL0_UUID, Cells
@@ -215,6 +217,50 @@ def test_r23b_text_that_tables_do_not_hold(world: World, server: str, text: str)
         assert world.post(f"/servers/{server}/metadata", {"metadata": body}).status_code == 400
     lock = {"lock": {"locked_reason": text}}
     assert world.post(f"/servers/{server}/action", lock, version="2.73").status_code == 400
+
+
+def test_r23_a_server_with_such_text_is_refused_at_the_door(world: World) -> None:
+    world.flavor("r23")
+    odd = world.cloud.glance.image(name="odd", min_disk=0, min_ram=0, note=SMILE)
+    image = world.cloud.glance.image(name="plain", min_disk=0, min_ram=0)
+    for more in (
+        {"metadata": {"a": SMILE}},
+        {"metadata": {"a": "a\0"}},
+        {"tags": [SMILE]},
+        {"tags": ["tag", "TAG"]},
+        {"description": SMILE},
+        {"imageRef": odd},
+    ):
+        server = {"name": "a", "flavorRef": "r23", "imageRef": image, "networks": "none"} | more
+        answer = world.post("/servers", {"server": server}, version="2.52")
+        assert answer.status_code == 400, more
+    assert world.get("/servers?name=^a$").json["servers"] == []
+
+
+# ---------------------------------------------------------------- how much a list may ask
+
+
+def test_d8_what_a_list_may_ask_has_an_end_and_is_answered_soon(world: World) -> None:
+    project = uuid.uuid4().hex
+    made = [seeds.server(world, display_name=f"s{n}", project_id=project) for n in range(300)]
+
+    def asked(query: str) -> tuple[int, float]:
+        began = time.monotonic()
+        answer = world.get(f"/servers?{query}", project=project, version="2.30")
+        return answer.status_code, time.monotonic() - began
+
+    many, most = (",".join(f"t{n}" for n in range(count)) for count in (2000, MOST_TAGS))
+    keys = "&".join(f"sort_key={key}" for key in sorted(SORT_KEYS - {"host", "node"}))
+    wide = "&".join(["sort_key=created_at&sort_key=display_name"] * 270)
+    for query, code in (
+        (f"tags={many}", 400),
+        (f"not-tags={many}", 400),
+        (f"tags={most}&not-tags={most}&tags-any={most}&not-tags-any={most}", 200),
+        (f"{wide}&marker={made[0]}", 400),
+        (f"{keys}&marker={made[0]}", 200),
+    ):
+        status, seconds = asked(query)
+        assert (status, seconds < 5) == (code, True), (query[:40], seconds)
 
 
 def test_o2_numbers_and_times_at_their_ends(world: World) -> None:

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol, TypeAlias
+from urllib.parse import unquote
 
 import msgspec
 
@@ -172,6 +173,8 @@ class Http:
 
         Raises ServiceUnavailable when attempts are used up, ServiceError for any other 5xx.
         """
+        if _leads_elsewhere(path):
+            return NOTHING_THERE
         request = Request(method, path, ctxt, **more)
         return patience.outlast(
             lambda: self._repeated(request),
@@ -199,6 +202,15 @@ class Http:
         """The reply as an exception, with the service's own words."""
         kind, message = explain(reply)
         return ServiceError(self.service, message, reply.status, kind)
+
+
+NOTHING_THERE = Reply(404)
+
+
+def _leads_elsewhere(path: str) -> bool:
+    """Whether a name in the path (of an image, say, which users write) is none, and would make it another request."""
+    plain = unquote(path)
+    return "?" in plain or "#" in plain or any(part in (".", "..") for part in re.split(r"[/\\]", plain))
 
 
 def passes(exc: Exception) -> bool:

@@ -297,3 +297,21 @@ def test_errors_of_all_services_are_understood(body, kind, message):
 
 def test_errors_that_are_no_json():
     assert clients_http.explain(Reply(502, b"<html>Bad Gateway</html>")) == (None, "<html>Bad Gateway</html>")
+
+
+@pytest.mark.parametrize("name", [".", "..", "../tasks", "a?b", "a#b", "%2e%2e", "a/%2E%2E/b", "..\\a"])
+def test_a_name_that_would_make_it_another_request_names_nothing(name: str) -> None:
+    sent: list[Request] = []
+
+    class Recording:
+        def send(self, request: Request) -> Reply:
+            sent.append(request)
+            return Reply(200)
+
+        def stream(self, request: Request) -> tuple[Reply, Iterator[bytes]]:
+            raise AssertionError
+
+    http = clients_http.Http("glance", Recording())
+    assert http.call(context.RequestContext(), "GET", f"/v2/images/{name}").status == 404
+    assert sent == []
+    assert http.call(context.RequestContext(), "GET", "/v2/images/a..b").status == 200

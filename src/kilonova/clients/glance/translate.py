@@ -76,8 +76,16 @@ def from_glance(image: Mapping[str, Any]) -> dict[str, Any]:
             out[name] = moment(out[name])
     for name in DOCUMENTS:
         if isinstance(out["properties"].get(name), str):
-            out["properties"][name] = json.loads(out["properties"][name])
+            out["properties"][name] = _document(out["properties"][name])
     return out
+
+
+def _document(text: str) -> Any:
+    """What the text says in JSON; what its owner wrote otherwise stays a text, for whoever needs it to refuse."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def to_glance(image: Mapping[str, Any]) -> dict[str, Any]:

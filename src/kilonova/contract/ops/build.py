@@ -3,7 +3,7 @@
 from typing import Final
 
 from kilonova.contract.cards import LEGACY_ONLY, Op, Route
-from kilonova.contract.fields import BOOLEAN, METADATA, TEXT, UUID, ByVersion, Field, Object, array, one_of
+from kilonova.contract.fields import BOOLEAN, METADATA, TEXT, UUID, ByVersion, Field, Object, Shape, array, one_of
 from kilonova.contract.microversions import ALL, Versions, since, until
 from kilonova.contract.nouns.servers import (
     DESCRIPTION,
@@ -25,7 +25,7 @@ ZERO_DISK_FLAVOR: Final = "os_compute_api:servers:create:zero_disk_flavor"
 EXTERNAL_NETWORK: Final = "network:attach_external_network"
 
 _LONG: Final = {"type": "string", "maxLength": 255}
-_DEVICE_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
+DEVICE_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 TAG: Final = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
 _FQDN: Final = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
 _COUNT: Final = {"type": ["integer", "string"], "pattern": "^[0-9]*$", "minLength": 1, "minimum": 1}
@@ -36,7 +36,7 @@ _COMMON_DEVICE: Final = (
     Field("volume_id", UUID),
     Field("snapshot_id", UUID),
     Field("volume_size", _SIZE),
-    Field("device_name", _DEVICE_NAME),
+    Field("device_name", DEVICE_NAME),
     Field("delete_on_termination", BOOLEAN),
     Field("no_device", {}),
     Field("connection_info", {"type": "string", "maxLength": 16777215}),
@@ -54,6 +54,26 @@ _DEVICE: Final = Object(
     Field("disk_bus", _LONG),
     Field("tag", TAG, Versions(((32, 32), (42, None)))),
     Field("volume_type", {"type": ["string", "null"], "minLength": 0, "maxLength": 255}, since(67)),
+)
+
+
+def _maybe(shape: Shape) -> Shape:
+    return {"anyOf": [shape, {"type": "null"}]}
+
+
+# What the owner of an image wrote into it comes to the same place as what is asked for, by another door.
+MOST_DEVICES: Final = 64
+IMAGE_DEVICES: Final = array(
+    Object(*(Field(field.name, _maybe(field.shape)) for field in _DEVICE.fields), extra=True), maxItems=MOST_DEVICES
+)
+IMAGE_MAPPINGS: Final = array(
+    Object(
+        Field("virtual", TEXT, required=True),
+        Field("device", DEVICE_NAME, required=True),
+        Field("guest_format", _maybe(_LONG)),
+        extra=True,
+    ),
+    maxItems=MOST_DEVICES,
 )
 _NETWORK: Final = Object(
     Field("uuid", ByVersion((until(36), TEXT), (ALL, UUID))),

@@ -9,12 +9,16 @@ from typing import Any, Final
 
 from kilonova.api.servers.creation.devices import Device, full, truth
 from kilonova.contract import exceptions
+from kilonova.contract.fields import Compiled, Invalid
+from kilonova.contract.microversions import MAX
+from kilonova.contract.ops import build as contract
 from kilonova.wire.http import bounds
 
 Image = Mapping[str, Any]
 _GIB: Final = 1024**3
 _REMEMBERED: Final = ("min_ram", "min_disk", "disk_format", "container_format")
 _NOT_REMEMBERED: Final = frozenset({"mappings", "block_device_mapping", "img_mappings", "img_block_device_mapping"})
+DEVICES: Final = ("block_device_mapping", "mappings", "bdm_v2")
 _LONGEST_VALUE: Final = 255
 _LONGEST_NAME: Final = _LONGEST_VALUE - len("image_")
 _CONFIG_DRIVE_WORDS: Final = frozenset({"optional", "mandatory"})
@@ -23,6 +27,42 @@ _CONFIG_DRIVE_WORDS: Final = frozenset({"optional", "mandatory"})
 def properties(image: Image) -> Mapping[str, Any]:
     found: Mapping[str, Any] = image.get("properties") or {}
     return found
+
+
+_WRITTEN: Final = {
+    "block_device_mapping": Compiled(contract.IMAGE_DEVICES),
+    "mappings": Compiled(contract.IMAGE_MAPPINGS),
+    "root_device_name": Compiled(contract.DEVICE_NAME),
+}
+
+
+def check_written(image: Image) -> None:
+    """Whether what the image's owner wrote of devices and sizes is of the form that a request has to have.
+
+    Raises ImageUnacceptable, InvalidBDMFormat, `Fault` 400.
+    """
+    for name in ("min_ram", "min_disk"):
+        least(image, name)
+    for name, shape in _WRITTEN.items():
+        value = properties(image).get(name)
+        if not value:
+            continue
+        try:
+            shape.validator(MAX).check(value)
+        except Invalid as error:
+            raise exceptions.ImageUnacceptable(image_id=image.get("id"), reason=f"{name}: {error.reason}") from None
+        bounds.check_body({name: value})
+    if properties(image).get("bdm_v2"):
+        for device in properties(image).get("block_device_mapping") or ():
+            _check_origin(device)
+
+
+def _check_origin(device: Mapping[str, Any]) -> None:
+    """Whether the image says what a device of it is made of. Raises InvalidBDMFormat."""
+    source = device.get("source_type")
+    if device.get("no_device") or source == "blank" or (source and device.get(f"{source}_id")):
+        return
+    raise exceptions.InvalidBDMFormat(details="A device of the image is made of nothing.")
 
 
 def root_device_name(image: Image) -> str | None:
@@ -58,7 +98,7 @@ def check(image: Image, flavor: Mapping[str, Any], root: Device | None, *, boots
     config_drive = properties(image).get("img_config_drive", "optional")
     if config_drive not in _CONFIG_DRIVE_WORDS:
         raise exceptions.InvalidImageConfigDrive(config_drive=config_drive)
-    if flavor["memory_mb"] < int(image.get("min_ram") or 0):
+    if flavor["memory_mb"] < least(image, "min_ram"):
         raise exceptions.FlavorMemoryTooSmall()
     _check_disk(image, flavor, root)
 
@@ -78,19 +118,27 @@ def _check_text(image: Image) -> None:
 
 
 def _check_disk(image: Image, flavor: Mapping[str, Any], root: Device | None) -> None:
-    least = int(image.get("min_disk") or 0) * _GIB
+    needed = least(image, "min_disk") * _GIB
     if root is not None and root["destination_type"] == "volume":
         size = root["volume_size"]
-        if size is not None and least > size * _GIB:
-            raise exceptions.VolumeSmallerThanMinDisk(volume_size=size * _GIB, image_min_disk=least)
+        if size is not None and needed > size * _GIB:
+            raise exceptions.VolumeSmallerThanMinDisk(volume_size=size * _GIB, image_min_disk=needed)
         return
     size = flavor["root_gb"] * _GIB
     if size == 0:
         return
     if int(image.get("size") or 0) > size:
         raise exceptions.FlavorDiskSmallerThanImage(flavor_size=size, image_size=int(image["size"]))
-    if least > size:
-        raise exceptions.FlavorDiskSmallerThanMinDisk(flavor_size=size, image_min_disk=least)
+    if needed > size:
+        raise exceptions.FlavorDiskSmallerThanMinDisk(flavor_size=size, image_min_disk=needed)
+
+
+def least(image: Image, name: str) -> int:
+    """How much memory or disk the image needs. Raises ImageUnacceptable."""
+    try:
+        return int(image.get(name) or 0)
+    except (TypeError, ValueError):
+        raise exceptions.ImageUnacceptable(image_id=image.get("id"), reason=f"{name} is no number") from None
 
 
 def system_metadata(image: Image, flavor: Mapping[str, Any], image_id: str | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def everything(call: Call[Services], wish: Wish) -> Resolved:
     destination = _destination(call, wish)
     key = _key(call, wish)
     image = _image(call, wish)
+    images.check_written(image)
     facts = _flavor_facts(flavor)
     volume_zones: list[str] = []
     found_devices = _devices(call, wish, image, facts, volume_zones)
@@ -185,8 +186,10 @@ def _image_of_volume(call: Call[Services], volume_id: str) -> dict[str, Any]:
     remembered = dict(volume.get("volume_image_metadata") or {})
     image: dict[str, Any] = {"status": "active", "size": volume["size"] * 1024**3}
     for name in ("min_ram", "min_disk"):
-        image[name] = int(remembered.pop(name, 0) or 0)
-    for name in ("size", "image_id", "image_name", "checksum", "container_format", "disk_format"):
+        image[name] = images.least(remembered, name)
+        remembered.pop(name, None)
+    # The devices that the image defines were for servers of it; this one has its root already.
+    for name in ("size", "image_id", "image_name", "checksum", "container_format", "disk_format", *images.DEVICES):
         remembered.pop(name, None)
     return image | {"properties": remembered}
 
