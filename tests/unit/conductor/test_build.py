@@ -14,7 +14,7 @@ from tests.unit.conductor.stage import CELL1_UUID, PROJECT, SEAL, Stage
 from tests.unit.db.losses import lose_next_commit
 
 from kilonova.base import clock
-from kilonova.conductor.building import elsewhere, resources
+from kilonova.conductor.building import elsewhere, placing, resources
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.conductor.service import FLOWS
@@ -159,6 +159,7 @@ def test_no_alternate_is_left(stage: Stage) -> None:
     failed = stage.server(server)
     assert failed.vm_state == "error"
     assert "Exhausted all hosts" in failed.fault.message
+    assert "Last exception: host h2" in failed.fault.message
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
 
 
@@ -437,3 +438,9 @@ def test_a_batch_leaves_alone_what_another_one_builds(stage: Stage) -> None:
     run(stage)
     assert stage.server(server).vm_state == "active"
     assert stage.buried(server) is None
+
+
+def test_the_reason_of_a_peers_host_is_told_without_its_paths() -> None:
+    retry = {"num_attempts": 3, "hosts": [["h", "h"]], "exc_reason": "Could not open '/var/lib/nova/x': busy"}
+    with pytest.raises(exceptions.MaxRetriesExceeded, match=r"Last exception: Could not open '\(.*\)': busy"):
+        placing.count_try({"retry": retry}, "uuid", 3)

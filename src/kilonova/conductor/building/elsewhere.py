@@ -79,6 +79,7 @@ def accept(run: Run) -> None:
     if server is None or not records.waits_for_host(server):
         raise Finish("the server does not wait for a host")
     props = unpack(run.frame["properties"])
+    run.frame["reason"] = placing.last_reason(props)
     placing.count_try(props, run.subject_id, run.world.conf.scheduler.max_attempts)
     run.frame["properties"] = pack(props)
 
@@ -118,6 +119,8 @@ def claim(run: Run) -> None:
     if group.waits:
         raise Again("other members of its server group have no host yet", grouping.PAUSE)
     text = f"Exhausted all hosts available for retrying build failures for instance {run.subject_id}."
+    if reason := run.frame.get("reason"):
+        text += f" Last exception: {reason}"
     raise exceptions.MaxRetriesExceeded(reason=text)
 
 

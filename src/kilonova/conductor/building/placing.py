@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kilonova.base.outward import without_paths
 from kilonova.contract import exceptions, objects
 
 LOG = logging.getLogger(__name__)
@@ -55,6 +56,12 @@ def limits_dict(limits: objects.SchedulerLimits | None) -> Properties:
     return {name: value for name, value in named.items() if value is not None}
 
 
+def last_reason(made: Properties) -> str | None:
+    """Why the last host gave the server back, fit for its user: a peer's host may name its files."""
+    reason = (made.get("retry") or {}).get("exc_reason")
+    return without_paths(str(reason)) if reason else None
+
+
 def count_try(made: Properties, uuid: str, most: int) -> int:
     """Count one more try; returns its number (0: tries elsewhere are switched off).
 
@@ -64,7 +71,8 @@ def count_try(made: Properties, uuid: str, most: int) -> int:
         return 0
     retry = made.setdefault("retry", {"num_attempts": 0, "hosts": []})
     retry["num_attempts"] += 1
-    reason = retry.pop("exc_reason", None)
+    reason = last_reason(made)
+    retry.pop("exc_reason", None)
     if retry.get("exc") and retry["hosts"]:
         LOG.info("server %s failed on host %s: %s", uuid, retry["hosts"][-1], retry["exc"])
     if retry["num_attempts"] > most:
