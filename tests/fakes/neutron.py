@@ -309,8 +309,10 @@ def check_dns_name(values: dict[str, Any]) -> None:
 def matches(record: dict[str, Any], name: str, wanted: list[str]) -> bool:
     """Neutron's list filters: any of the values; `fixed_ips=ip_address=X` looks inside."""
     if name == "fixed_ips":
-        pairs = dict(each.split("=", 1) for each in wanted)
-        return any(all(ip.get(key) == value for key, value in pairs.items()) for ip in record["fixed_ips"])
+        values: dict[str, list[str]] = {}
+        for key, value in (each.split("=", 1) for each in wanted):
+            values.setdefault(key, []).append(value)
+        return any(all(ip.get(key) in of_key for key, of_key in values.items()) for ip in record["fixed_ips"])
     return str(record.get(name)) in wanted
 
 

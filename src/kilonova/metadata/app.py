@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import posixpath
 from typing import Any
 
@@ -15,6 +16,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from kilonova.clients.bundle import Clients
+from kilonova.clients.http import ServiceError
 from kilonova.contract import exceptions
 from kilonova.db.cells import Cells
 from kilonova.metadata import documents, ec2
@@ -26,6 +28,7 @@ from kilonova.wire.http.health import Health
 
 LOG = log.getLogger(__name__)
 
+_MOST_HOPS = 8
 _UNKNOWN_ERROR = "An unknown error has occurred. Please try your request again."
 
 
@@ -88,15 +91,15 @@ class Metadata:
         return self._of_project(uuid, project, address)
 
     def _by_provider(self, req: falcon.Request) -> Documents:
-        address = _header(req, "X-Forwarded-For").split(",")[0].strip()
+        addresses = _addresses(_header(req, "X-Forwarded-For"))
         provider = _header(req, "X-Metadata-Provider")
         if self._secret:
-            self._check(provider, req.get_header("X-Metadata-Provider-Signature"), address)
+            self._check(provider, req.get_header("X-Metadata-Provider-Signature"), ", ".join(addresses))
         try:
-            uuid, project = self._servers.id_behind(provider, address)
+            uuid, project = self._servers.id_behind(provider, addresses)
         except exceptions.NovaException as failure:
             raise falcon.HTTPBadRequest(description=str(failure)) from failure
-        return self._of_project(uuid, project, address)
+        return self._of_project(uuid, project, addresses[0])
 
     def _of_project(self, uuid: str, project: str, address: str | None) -> Documents:
         found = self._servers.documents(uuid, address)
@@ -136,6 +139,25 @@ class Metadata:
         _answer(resp, Document(b""))
 
 
+def _addresses(forwarded: str) -> list[str]:
+    """Where a request has been: what the client wrote itself comes first, then who asked each of the proxies.
+
+    Nobody has signed it. So all of them are looked at, and no guest is told of another by naming its address.
+    """
+    found = [each for part in forwarded.split(",") if _is_address(each := part.strip())]
+    if not found or len(found) > _MOST_HOPS:
+        raise falcon.HTTPBadRequest(description="X-Forwarded-For header does not say where the request comes from.")
+    return list(dict.fromkeys(found))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _is_password(path: str) -> bool:
     parts = path.strip("/").split("/")
     return len(parts) == 3 and parts[0] == "openstack" and parts[2] == documents.PASSWORD
@@ -158,7 +180,9 @@ def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, pa
         raise error
     if isinstance(error, NotThere):
         raise falcon.HTTPNotFound from error
-    LOG.error("Metadata for %s failed", req.remote_addr, exc_info=error)
+    # What another service said, or that it said nothing, is no fault in here.
+    inside = None if isinstance(error, ServiceError) else error
+    LOG.error("Metadata for %s failed: %s", req.remote_addr, error, exc_info=inside)
     raise falcon.HTTPInternalServerError(description=_UNKNOWN_ERROR) from error
 
 

@@ -62,12 +62,13 @@ class Servers:
         """The server that has the address. Raises FixedIpNotFoundForAddress, FixedIpAssociatedWithMultipleInstances."""
         return self._ids.get(address, lambda: (self._find_at(address), ""))[0]
 
-    def id_behind(self, provider: str, address: str) -> tuple[str, str]:
-        """(server, project) of an address in the networks that a metadata provider serves.
+    def id_behind(self, provider: str, addresses: Sequence[str]) -> tuple[str, str]:
+        """(server, project) of the only server with one of these addresses in the networks of a metadata provider.
 
         Raises FixedIpNotFoundForAddress, FixedIpAssociatedWithMultipleInstances, NetworkNotFound.
         """
-        return self._ids.get(f"{provider}-{address}", lambda: self._find_behind(provider, address))
+        key = "-".join((provider, *addresses))
+        return self._ids.get(key, lambda: self._find_behind(provider, addresses))
 
     def keep_password(self, uuid: str, password: str) -> None:
         """Store what the guest posted. Raises PasswordIsSet, InstanceNotFound."""
@@ -116,7 +117,7 @@ class Servers:
         ports = self._ports(fixed_ips=f"ip_address={address}")
         return _only(ports, address)["device_id"]
 
-    def _find_behind(self, provider: str, address: str) -> tuple[str, str]:
+    def _find_behind(self, provider: str, addresses: Sequence[str]) -> tuple[str, str]:
         subnets = self._neutron.rest.list(
             context.admin(), "subnets", admin=True, advanced_service_providers=[provider], fields=["network_id"]
         )
@@ -126,8 +127,8 @@ class Servers:
         ports: list[Mapping[str, Any]] = []
         for start in range(0, len(networks), _NETWORKS_PER_QUERY):
             some = networks[start : start + _NETWORKS_PER_QUERY]
-            ports += self._ports(fixed_ips=f"ip_address={address}", network_id=some)
-        port = _only(ports, address)
+            ports += self._ports(fixed_ips=[f"ip_address={each}" for each in addresses], network_id=some)
+        port = _only(ports, ", ".join(addresses))
         return port["device_id"], port["tenant_id"]
 
     def _ports(self, **filters: Any) -> list[Mapping[str, Any]]:

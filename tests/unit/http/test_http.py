@@ -401,7 +401,7 @@ def test_standard_sentences(client: Any) -> None:
 
 
 @pytest.mark.parametrize(("undone", "status"), [(True, 201), (False, 411)])
-def test_a_body_in_chunks_is_read_where_the_server_says_where_it_ends(client: Any, undone: bool, status: int) -> None:
+def test_d11_a_chunked_body_is_read_where_the_server_says_where_it_ends(client: Any, undone: bool, status: int) -> None:
     raw = msgspec.json.encode({"thing": {"name": "x"}})
     environ = {"wsgi.input": io.BytesIO(raw), "wsgi.input_terminated": undone, "HTTP_TRANSFER_ENCODING": "chunked"}
     answer = client.simulate_post("/v2.1/things", headers={"Content-Type": "application/json"}, extras=environ)

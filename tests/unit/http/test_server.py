@@ -101,7 +101,7 @@ def test_a_taken_port_is_said_at_the_start(server: Service, app: App) -> None:
     ],
     ids=["silent", "half a header", "no body", "half a chunk"],
 )
-def test_clients_that_say_nothing_more_hold_no_thread(server: Service, sent: bytes) -> None:
+def test_d2_clients_that_say_nothing_more_hold_no_thread(server: Service, sent: bytes) -> None:
     with contextlib.ExitStack() as kept:
         for _ in range(30):
             kept.enter_context(connect(server)).sendall(sent)
@@ -117,7 +117,7 @@ def test_clients_that_say_nothing_more_hold_no_thread(server: Service, sent: byt
         (b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{", SHORT.body_seconds),
     ],
 )
-def test_what_does_not_come_in_time_is_408_and_closed(server: Service, sent: bytes, after: float) -> None:
+def test_d2_what_does_not_come_in_time_is_408_and_closed(server: Service, sent: bytes, after: float) -> None:
     began = time.monotonic()
     got = answer_to(server, sent)
     assert got.startswith(b"HTTP/1.0 408 ")
@@ -125,7 +125,7 @@ def test_what_does_not_come_in_time_is_408_and_closed(server: Service, sent: byt
     assert after <= time.monotonic() - began < after + 4
 
 
-def test_a_byte_now_and_then_does_not_prolong_it(server: Service) -> None:
+def test_d2_a_byte_now_and_then_does_not_prolong_it(server: Service) -> None:
     with connect(server) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\nX-Slow: ")
         began = time.monotonic()
@@ -139,7 +139,7 @@ def test_a_byte_now_and_then_does_not_prolong_it(server: Service) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"], ids=["silent", "blank lines"])
-def test_who_asks_nothing_is_parted_with(server: Service, sent: bytes) -> None:
+def test_d2_who_asks_nothing_is_parted_with(server: Service, sent: bytes) -> None:
     with connect(server) as client:
         began = time.monotonic()
         client.settimeout(0.2)
@@ -155,7 +155,7 @@ def test_who_asks_nothing_is_parted_with(server: Service, sent: bytes) -> None:
     raise AssertionError("still connected")
 
 
-def test_the_one_goes_that_has_waited_longest_when_there_is_no_room(server: Service, app: App) -> None:
+def test_d2_the_one_goes_that_has_waited_longest_when_there_is_no_room(server: Service, app: App) -> None:
     with contextlib.ExitStack() as kept:
         busy = kept.enter_context(connect(server))
         busy.sendall(b"GET /wait HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
@@ -168,7 +168,7 @@ def test_the_one_goes_that_has_waited_longest_when_there_is_no_room(server: Serv
 
 
 @pytest.mark.parametrize("line", [b"X-Long: " + b"a" * 200_000, b"X: a\r\n" * 20_000])
-def test_a_header_without_end_is_431_and_closed(server: Service, line: bytes) -> None:
+def test_d2_a_header_without_end_is_431_and_closed(server: Service, line: bytes) -> None:
     got = answer_to(server, b"GET / HTTP/1.1\r\nHost: h\r\n" + line[:8000])
     assert got.startswith(b"HTTP/1.0 431 ")
     with connect(server) as client, contextlib.suppress(OSError):
@@ -177,7 +177,7 @@ def test_a_header_without_end_is_431_and_closed(server: Service, line: bytes) ->
     assert get(server)
 
 
-def test_a_body_beyond_the_bound_is_413(server: Service, app: App) -> None:
+def test_d2_a_body_beyond_the_bound_is_413(server: Service, app: App) -> None:
     head = b"POST / HTTP/1.1\r\nHost: h\r\n"
     assert answer_to(server, head + b"Content-Length: 999999999\r\n\r\n").startswith(b"HTTP/1.1 413 ")
     chunk = b"400\r\n" + b"a" * 1024 + b"\r\n"
@@ -185,7 +185,7 @@ def test_a_body_beyond_the_bound_is_413(server: Service, app: App) -> None:
     assert app.seen == []
 
 
-def test_a_body_in_chunks_is_read_whole_and_nothing_of_it_is_another_request(server: Service, app: App) -> None:
+def test_d11_a_body_in_chunks_is_read_whole_and_nothing_of_it_is_another_request(server: Service, app: App) -> None:
     got = answer_to(
         server,
         b"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{GET \r\n1",
@@ -222,7 +222,7 @@ SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
     ],
     ids=lambda framing: framing[:30].decode("latin-1"),
 )
-def test_a_framing_that_can_be_read_in_two_ways_is_refused_and_the_connection_closed(
+def test_framing_headers_sent_twice_or_readable_in_two_ways_are_refused_and_the_connection_closed(
     server: Service, app: App, framing: bytes
 ) -> None:
     got = answer_to(server, b"POST /a HTTP/1.1\r\nHost: h\r\n" + framing + b"\r\n\r\n" + SMUGGLED)
@@ -232,14 +232,14 @@ def test_a_framing_that_can_be_read_in_two_ways_is_refused_and_the_connection_cl
 
 
 @pytest.mark.parametrize("size", [b"zz", b"-1", b"0x5", b"5_0", b"", b" 5", b"+5", b"5 ; a", b"f" * 5000])
-def test_a_broken_chunk_size_is_400(server: Service, app: App, size: bytes) -> None:
+def test_d12_a_broken_chunk_size_is_400(server: Service, app: App, size: bytes) -> None:
     head = b"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
     got = answer_to(server, head + size + b"\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
     assert got[9:12] in (b"400", b"413")
     assert app.seen == []
 
 
-def test_chunks_in_an_older_protocol_are_refused(server: Service, app: App) -> None:
+def test_d11_chunks_in_an_older_protocol_are_refused(server: Service, app: App) -> None:
     head = b"POST /a HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert answer_to(server, head + SMUGGLED)[9:12] == b"400"
     assert app.seen == []

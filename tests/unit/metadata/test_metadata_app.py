@@ -236,6 +236,33 @@ def test_behind_a_provider(world):
     assert client.simulate_get("/openstack", headers=by_provider(address="10.0.0.99")).status_code == 400
 
 
+def test_forwarded_for_headers_of_a_signed_proxy(world):
+    """A guest may put in front what it likes; the proxy appends who asked it, and signs neither."""
+    neutron = world.cloud.neutron
+    network = neutron.network()
+    neutron.subnets[neutron.subnet(network, "10.0.0.0/24")]["advanced_service_providers"] = "lb"
+    mine, other = world.server(), world.server()
+    for instance, address in ((mine, "10.0.0.9"), (other, "10.0.0.7")):
+        port = neutron.port(network, device_id=instance.uuid, project=PROJECT, device_owner="compute:nova")
+        neutron.ports[port]["fixed_ips"] = [{"ip_address": address, "subnet_id": "s"}]
+    client = world.client()
+
+    def ask(forwarded):
+        headers = {**by_provider(), "X-Forwarded-For": forwarded}
+        return client.simulate_get("/openstack/latest/meta_data.json", headers=headers)
+
+    for honest in ("10.0.0.9", "10.0.0.9, 192.0.2.1", "unknown, 10.0.0.9", "127.0.0.1,10.0.0.9,10.0.0.9"):
+        assert ask(honest).json["uuid"] == mine.uuid
+    for forged in ("10.0.0.7, 10.0.0.9", "10.0.0.9, 10.0.0.7", "10.0.0.7, 10.0.0.9, 192.0.2.1"):
+        answer = ask(forged)
+        assert answer.status_code == 400
+        assert other.uuid not in answer.text
+    for senseless in ("", "unknown", ",".join(f"10.0.1.{number}" for number in range(100)), "10.0.0.9&device_id=x"):
+        assert ask(senseless).status_code == 400
+    by_id = signed(mine, **{"X-Forwarded-For": "10.0.0.7, 10.0.0.9"})
+    assert client.simulate_get("/openstack/latest/meta_data.json", headers=by_id).json["uuid"] == mine.uuid
+
+
 def test_a_broken_database_is_no_404(world):
     instance = world.server()
     world.cells.for_instance = lambda uuid: (_ for _ in ()).throw(RuntimeError("secret detail"))
