@@ -302,7 +302,11 @@ def test_an_attachment_made_anew_is_on_record_although_its_transaction_was_lost(
     place = stage.world.place(CELL1_UUID)
     lose_next_commit(place.database, monkeypatch)
     under_way: Any = types.SimpleNamespace(
-        world=stage.world, subject_id=server, frame={"context": offers.context_part(stage.ctxt())}, secrets={}
+        world=stage.world,
+        subject_id=server,
+        frame={"context": offers.context_part(stage.ctxt())},
+        secrets={},
+        guard=lambda: None,
     )
     elsewhere._reattach(under_way, place, device)
     kept = stage.cell.query(bdm.get_by_volume, stage.ctxt(), device.volume_id)

@@ -5,20 +5,24 @@ Whatever happens, the record and the world agree at the end.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.conductor.stage import SEAL, Stage
+from tests.unit.conductor.stage import PROJECT, SEAL, Stage
 
 from kilonova.base import clock
 from kilonova.conductor.building import elsewhere
 from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build, delete
+from kilonova.db import flows
 from kilonova.flow import offers, testkit
+from kilonova.flow.engine import Engine
 from kilonova.flow.plan import Flow
+from kilonova.flow.run import Lease
 from kilonova.flow.store import FlowRow, NewFlow, State
-from kilonova.flow.testkit import Case, Trouble
+from kilonova.flow.testkit import Case
 
 
 class Play:
@@ -58,9 +62,12 @@ class Batch(Play):
     def check(self, row: FlowRow, case: Case) -> None:
         if row.state is State.UNWOUND:
             assert self.stage.buried(self.server).vm_state == "error"
+            assert case.fails
+            assert self.store.active(self.server, offers.BUILD) == []
             self.agree()
             return
         assert row.state is State.DONE
+        assert not case.fails
         (child,) = self.store.active(self.server, offers.BUILD)
         assert child.parent_id == row.id
         assert self.stage.buried(self.server) is None
@@ -91,8 +98,8 @@ class One(Play):
         found = self.stage.server(self.server) or self.stage.buried(self.server)
         assert found is not None
         assert found.vm_state == ("active" if row.state is State.DONE else "error") or found.vm_state == "active"
-        if case.trouble in (Trouble.NONE, Trouble.TWICE, Trouble.KILL_BEFORE_WRITE, Trouble.KILL_AFTER_WRITE):
-            assert found.vm_state == "active"
+        if not case.fails:
+            assert (row.state, found.vm_state) == (State.DONE, "active")
         self.agree()
 
 
@@ -103,7 +110,7 @@ class Delete(Play):
 
     def offer(self) -> NewFlow:
         one = One(self.stage)
-        testkit.play(one, build.FLOW, Case(Trouble.NONE), describe_failure=describe)
+        testkit.play(one, build.FLOW, Case(), describe_failure=describe)
         self.server = one.server
         self.store = self.stage.cell_store
         server = self.stage.server(self.server)
@@ -118,6 +125,7 @@ class Delete(Play):
         if server is None:
             self.agree()
             return
+        assert case.fails
         assert row.state is State.UNWOUND
         assert (server.vm_state, server.task_state) == ("error", None)
         assert server.fault is not None
@@ -161,19 +169,72 @@ def test_delete_without_host(stage: Stage, case: Case) -> None:
     testkit.play(DeleteWithoutHost(stage), _hasty(delete.FLOW), case, describe_failure=describe)
 
 
-class Elsewhere(One):
+class OnAHost(One):
+    """A server whose build was sent to its host."""
+
+    def first_try(self, new: NewFlow) -> None:
+        """Drive its build until it rests."""
+        engine = Engine({build.FLOW.op: build.FLOW}, self.world, SEAL, "first")
+        taken = self.stage.api_store.take(new.id, "first", 60_000)
+        assert engine.run(Lease(self.stage.api_store, taken, clock.monotonic() + 60)) is State.RESTING
+
+
+class Watched(OnAHost):
+    """A build that nobody drives: its flow was abandoned, or a peer's conductor sent it and is gone."""
+
+    def offer(self) -> NewFlow:
+        new = super().offer()
+        self.stage.api_store.offer(new)
+        self.first_try(new)
+        assert self.stage.api.run(flows.abandon, new.id, who="operator", why="test")
+        self.store = self.stage.cell_store
+        return offers.watch_offer(
+            self.stage.ctxt(), instance_uuid=self.server, project_id=PROJECT, host="h1", deadline_at=time.time() + 600
+        )
+
+
+class WatchedHostLost(Watched):
+    """Its host never took it and is gone: nobody else is asked, for nobody knows what to ask for."""
+
+    looks = 0
+
+    def offer(self) -> NewFlow:
+        new = super().offer()
+        self.stage.conf.set_override("flow_resend", 600.0, group="kilonova")
+        self.stage.silence("h1")
+        return new
+
+    def meanwhile(self) -> None:
+        # Only later is it long enough that the host has not answered.
+        self.looks += 1
+        if self.looks == 4:
+            self.stage.conf.set_override("flow_resend", 0.1, group="kilonova")
+
+    def check(self, row: FlowRow, case: Case) -> None:
+        assert row.state is State.UNWOUND
+        assert self.stage.server(self.server).vm_state == "error"
+        self.agree()
+
+
+@pytest.mark.parametrize("case", cases(elsewhere.WATCH))
+def test_watch(stage: Stage, case: Case) -> None:
+    testkit.play(Watched(stage), _hasty(elsewhere.WATCH), case, describe_failure=describe)
+
+
+@pytest.mark.parametrize("case", cases(elsewhere.WATCH))
+def test_watch_of_a_lost_host(stage: Stage, case: Case) -> None:
+    testkit.play(WatchedHostLost(stage), _hasty(elsewhere.WATCH), case, describe_failure=describe)
+
+
+class Elsewhere(OnAHost):
     """A server that its first host gave back."""
 
     def offer(self) -> NewFlow:
         self.stage.compute.refusing.add("h1")
-        one = One(self.stage)
-        new = one.offer()
-        self.server = one.server
+        new = super().offer()
         self.stage.api_store.offer(new)
         self.store = self.stage.cell_store
-        engine = testkit.Engine({build.FLOW.op: build.FLOW}, self.world, SEAL, "first")
-        taken = self.stage.api_store.take(new.id, "first", 60_000)
-        engine.run(testkit.Lease(self.stage.api_store, taken, clock.monotonic() + 60))
+        self.first_try(new)
         self.stage.compute.work()
         (given,) = self.stage.compute.given_back
         shared = {name: new.frame.get(name) for name in ("context", "request_spec", "image", "requested_networks")}

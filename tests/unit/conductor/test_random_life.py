@@ -20,7 +20,6 @@ from kilonova.flow.engine import Engine, StoreFailed
 from kilonova.flow.run import Lease, Run
 from kilonova.flow.store import LIVE, LeaseLost, NewFlow
 from kilonova.flow.testkit import Killed
-from kilonova.reconcile.control import loops
 
 
 class Taker:
@@ -143,7 +142,7 @@ class Life:
             if found is not None:
                 assert found.task_state is None
                 assert found.vm_state in ("active", "error")
-                assert found.vm_state == "active" or found.host is None or self.stage.compute.broken
+                assert found.vm_state == "active" or found.host is None
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("LIVES", "12"))))
@@ -151,19 +150,4 @@ def test_life(stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds, real=time.sleep: real(min(seconds, 0.01)))
     life = Life(stage, seed)
     life.run()
-    with contextlib.suppress(AssertionError):
-        life.check()
-        return
-    # What repair loops are for; nothing else may be wrong.
-    print("repair was needed")
-    from tests.unit.reconcile_control.test_loops import add_nodes
-
-    add_nodes(stage)
-    stage.conf.set_override("reconcile_grace", 0.0, group="kilonova")
-    service = loops.make(stage.world)
-    for _ in range(2):
-        for each in service.passes.values():
-            each._patience._grace = 0.0
-            each.run()
-    life.settle()
     life.check()

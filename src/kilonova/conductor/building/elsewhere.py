@@ -88,6 +88,7 @@ def fail(run: Run) -> None:
     """The server in ERROR with the reason; its volumes are free, those that were to end with it are gone."""
     place = run.world.place_of_run(run)
     if watching.revoke(run, place):
+        run.guard()
         resources.release_volumes(run.world, context(run), place, run.subject_id, and_delete=True)
 
 
@@ -98,6 +99,8 @@ def claim(run: Run) -> None:
     server = _server(run)
     if server is None:
         raise Finish("the server was deleted")
+    # A worker that stalled would take the claim of a server that another one has built meanwhile.
+    run.guard()
     resources.release_allocations(world, ctxt, run.subject_id)
     group = grouping.of(world, run.subject_id)
     hosts = unpack(run.frame["hosts"])
@@ -127,6 +130,7 @@ def claim(run: Run) -> None:
 def release(run: Run) -> None:
     if run.frame.get("kept"):
         return
+    run.guard()
     resources.release_allocations(run.world, context(run), run.subject_id)
 
 
@@ -147,6 +151,7 @@ def _reattach(run: Run, place: Place, device: objects.BlockDeviceMapping) -> Non
     try:
         cinder.attachment_show(ctxt, device.attachment_id)
     except exceptions.VolumeAttachmentNotFound:
+        run.guard()
         found = cinder.attachment_find(ctxt, device.volume_id, run.subject_id)
         made = found or cinder.attachment_create(ctxt, device.volume_id, run.subject_id)
         device.attachment_id = made["id"]
@@ -160,6 +165,7 @@ def clean(run: Run) -> None:
     if not watching.revoke(run, place):
         return
     project = watching.project_of(run)
+    run.guard()
     resources.clean_up(run.world, context(run), place, run.subject_id, project, requested)
 
 
@@ -207,6 +213,12 @@ def seen(run: Run) -> None:
     """A build that nobody drives: made by a peer, or left by a flow that was abandoned."""
 
 
+def let_go(run: Run) -> None:
+    """The server is taken back from its host before its claim is: one that became ACTIVE keeps both."""
+    clean(run)
+    release(run)
+
+
 def watch_only(run: Run) -> bool:
     """ACTIVE or ERROR; there is nothing to send again, so a host that is lost ends the build."""
     return watching.look(run, run.world.place_of_run(run), _Ending())
@@ -238,6 +250,7 @@ FLOW = flow(
 
 WATCH = flow(
     offers.WATCH,
-    step(seen, undo=release),
-    rest(watch_only, every=watching.pause, undo=clean, retry=watching.UNTIRING),
+    step(seen, undo=let_go, since=2),
+    rest(watch_only, every=watching.pause, retry=watching.UNTIRING, since=2),
+    version=2,
 )

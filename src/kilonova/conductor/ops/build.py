@@ -97,6 +97,7 @@ def _driven(run: Run) -> set[str]:
 
 def _release(run: Run, uuids: Iterable[str]) -> None:
     for uuid in uuids:
+        run.guard()
         resources.release_allocations(run.world, context(run), uuid)
 
 
@@ -184,6 +185,7 @@ def clean(run: Run) -> None:
         return
     requested = unpack(run.frame["requested_networks"])
     project = watching.project_of(run)
+    run.guard()
     resources.clean_up(run.world, context(run), _place(run), run.subject_id, project, requested)
 
 
@@ -216,6 +218,7 @@ def give_up(run: Run) -> None:
     if run.frame.get("kept"):
         return
     assert failure is not None
+    run.guard()
     resources.release_allocations(world, context(run), run.subject_id)
     committed = world.api.query(instance_mappings.instance_mapping_get, run.subject_id)
     if committed is not None and committed["cell_id"] is not None:
@@ -259,6 +262,8 @@ def _bury(run: Run, uuid: str) -> None:
     cell0 = world.cells.cell0
     server = records.server_of(asked)
     devices, tags = _parts(run)
+    # A worker that stalled would write the record anew of a server that was buried and deleted meanwhile.
+    run.guard()
     try:
         with records.written():
             cell0.database.run(records.bury, context(run), server, devices, tags, run.failure, world.host)
@@ -291,6 +296,7 @@ def _forget(run: Run, uuid: str) -> None:
     mapping = run.world.api.query(instance_mappings.instance_mapping_get, uuid)
     if mapping is not None and mapping["cell_id"] is not None:
         return
+    run.guard()
     resources.release_allocations(run.world, context(run), uuid)
     devices, _ = _parts(run)
     resources.release_attachments(run.world, context(run), devices.objects if devices is not None else ())
