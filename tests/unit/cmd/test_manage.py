@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.contract import facts
 from tests.unit.cmd.cloud import Cloud
 
@@ -528,11 +529,60 @@ def test_archive_interrupted_twice_ends_at_once(
     assert "Interrupted" in capsys.readouterr().err
 
 
-def test_archive_names_servers_whose_mappings_stay(
+def test_archive_moves_no_server_whose_mapping_stays(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = _deleted_server(cloud)
     with cloud.api.write() as tx:
         tx.exec_driver_sql("DROP TABLE instance_group_member")
     assert cloud.run("db", "archive_deleted_rows") == 3
-    assert gone in capsys.readouterr().out
+    assert "does not answer" in capsys.readouterr().out
+    assert cloud.api.query(instance_mappings.instance_mapping_get, gone) is not None
+    assert _count(cloud.cell, "shadow_instances") == 0
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("at", range(3))
+def test_archive_that_is_killed_leaves_no_mapping_of_an_archived_server(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, at: int, moved: bool
+) -> None:
+    gone = {_deleted_server(cloud) for _ in range(6)}
+    whole, times = archive._archive_rows, iter(range(100))
+
+    def killed(database: Database, table: sa.Table, *words: Any) -> None:
+        now = table.name == "instances" and next(times) == at
+        if moved or not now:
+            whole(database, table, *words)
+        if now:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "CHUNK", 2)
+        patch.setattr(archive, "_archive_rows", killed)
+        with pytest.raises(Killed):
+            cloud.run("db", "archive_deleted_rows")
+    mapped = {one["instance_uuid"] for one in cloud.api.query(instance_mappings.instance_mapping_list, gone)}
+    there = set(cloud.cell.query(instances.instance_uuids, {"deleted": True}))
+    assert len(there) == 6 - 2 * (at + moved)
+    assert mapped <= there
+    assert cloud.run("db", "archive_deleted_rows") == int(bool(there))
+    assert cloud.api.query(instance_mappings.instance_mapping_list, gone) == []
+    assert _count(cloud.cell, "shadow_instances") == 6
+
+
+def test_archive_spares_the_mapping_of_a_server_that_lives_in_another_cell(cloud: Cloud) -> None:
+    """Its record here was one of two, and went."""
+    here, words = cloud.create_cell(), ("--transport-url", "rabbit://o/")
+    other = f"sqlite:///{cloud.folder}/other.db"
+    assert cloud.run("cell_v2", "create_cell", "--name", "other", *words, "--database_connection", other) == 0
+    cells = {each["uuid"]: each["id"] for each in cloud.api.query(cell_mappings.cell_mapping_list)}
+    lives = _deleted_server(cloud, next(number for uuid, number in cells.items() if uuid != here))
+    gone = _deleted_server(cloud, cells[here])
+    assert cloud.run("db", "archive_deleted_rows") == 1
+    assert cloud.api.query(instance_mappings.instance_mapping_get, gone) is None
+    assert cloud.api.query(instance_mappings.instance_mapping_get, lives) is not None
+    assert _count(cloud.cell, "shadow_instances") == 2

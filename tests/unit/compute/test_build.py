@@ -231,9 +231,10 @@ def test_a_network_that_is_not_wired_is_named(world: World) -> None:
     [port] = world.cloud.neutron.ports_of(asked.uuid)
     world.hosts["h1"].agent.events.deliver(asked.uuid, "network-vif-plugged", port["id"], "failed")
     why = f"event network-vif-plugged of {port['id']} was reported as failed"
-    assert f"Failed to allocate the network(s) with error {why}, not rescheduling." in ended_in_error(
-        world, asked, ctxt
-    ).message
+    assert (
+        f"Failed to allocate the network(s) with error {why}, not rescheduling."
+        in ended_in_error(world, asked, ctxt).message
+    )
 
 
 def test_a_rescheduled_server_keeps_its_volume_reserved(world: World) -> None:

@@ -23,7 +23,7 @@ MAX_ROWS = 2**31 - 1
 
 NO_API_DATABASE = 3
 
-_NO_API_DATABASE = "The API database, which has the mappings of archived servers, does not answer:"
+_NO_API_DATABASE = "The API database, which has the mappings of deleted servers, does not answer:"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,17 +90,14 @@ def purge(session: Session, before: str | None, purge_all: bool, verbose: bool, 
 
 @contextlib.contextmanager
 def _interruptible(session: Session) -> Iterator[threading.Event]:
-    """^C sets the event, and takes effect at once only when it comes again.
-
-    Half a batch would leave mappings of servers that are archived already: no later run finds those.
-    """
+    """^C sets the event, so that the batch ends and is counted; it takes effect at once only when it comes again."""
     stop = threading.Event()
 
     def asked(_signal: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        session.complain("Stopping after this batch; ^C again stops now, and may leave mappings of archived servers.")
+        session.complain("Stopping after this batch; ^C again stops now.")
 
     before = signal.getsignal(signal.SIGINT)
     # In the background ^C is not for us.
@@ -129,27 +126,38 @@ def _in_databases(session: Session, work: Callable[[str, Database], None], *, al
 def _archive(
     session: Session, prefix: str, database: Database, counts: dict[str, int], max_rows: int, wish: Wish
 ) -> None:
+    def forget(uuids: list[str]) -> None:
+        for table, count in _forgotten(session, database, uuids).items():
+            counts[f"API_DB.{table}"] += count
+
     while True:
-        done = archive.archive(database, max_rows, wish.before, task_log=wish.task_log)
+        done = archive.archive(database, max_rows, wish.before, forget=forget, task_log=wish.task_log)
         for table, count in done.rows.items():
             counts[prefix + table] += count
-        if done.instance_uuids:
-            for table, count in _forgotten(session, done.instance_uuids).items():
-                counts[f"API_DB.{table}"] += count
         if not wish.until_complete or not done.total or wish.stop.wait(wish.sleep):
             return
 
 
-def _forgotten(session: Session, uuids: list[str]) -> dict[str, int]:
-    """Remove what the API database knows of archived servers; raises Refused when it is lost."""
+def _forgotten(session: Session, database: Database, uuids: list[str]) -> dict[str, int]:
+    """Remove what the API database knows of deleted servers of a cell; raises Refused when it is lost."""
     try:
-        return session.cells.api.run(_forget, uuids)
+        return session.cells.api.run(_forget, uuids, _other_cells(session, database))
     except DatabaseError as exc:
-        text = f"{_NO_API_DATABASE} {one_line(exc)}\nThese servers are archived, but still mapped: {' '.join(uuids)}"
-        raise Refused(NO_API_DATABASE, text) from exc
+        raise Refused(NO_API_DATABASE, f"{_NO_API_DATABASE} {one_line(exc)}") from exc
 
 
-def _forget(tx: Tx, uuids: list[str]) -> dict[str, int]:
+def _other_cells(session: Session, database: Database) -> set[str]:
+    """None, where no cell is known to be the one of this database."""
+    cells = session.cells.all()
+    others = {cell.uuid for cell in cells if cell.database is not database}
+    return others if len(others) < len(cells) else set()
+
+
+def _forget(tx: Tx, uuids: list[str], other_cells: set[str]) -> dict[str, int]:
+    """A server that is in another cell is not the one whose record was deleted here."""
+    mapped = instance_mappings.instance_mapping_list(tx, uuids)
+    elsewhere = {each["instance_uuid"] for each in mapped if each["cell_uuid"] in other_cells}
+    uuids = [uuid for uuid in uuids if uuid not in elsewhere]
     return {
         "instance_mappings": instance_mappings.instance_mapping_delete_many(tx, uuids),
         "request_specs": request_specs.request_spec_delete_many(tx, uuids),

@@ -1,6 +1,7 @@
 """Moving deleted rows out of the way, into the shadow tables, and emptying those.
 
 A row goes together with the rows that refer to it, in one transaction, so that no instance loses half of its parts.
+What other databases know of instances is forgotten before these go: whoever is killed in between finds them again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import datetime
 import functools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -38,12 +39,15 @@ AGE_COLUMNS = {
 """By what the age of rows is told that are never deleted themselves."""
 
 
+Forget = Callable[[list[str]], None]
+"""Told of instances before they are moved."""
+
+
 @dataclasses.dataclass
 class Archived:
-    """How many rows of each table went, and which instances."""
+    """How many rows of each table went."""
 
     rows: dict[str, int] = dataclasses.field(default_factory=lambda: collections.defaultdict(int))
-    instance_uuids: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -51,12 +55,20 @@ class Archived:
 
 
 def archive(
-    database: Database, max_rows: int, before: datetime.datetime | None = None, *, task_log: bool = False
+    database: Database,
+    max_rows: int,
+    before: datetime.datetime | None = None,
+    *,
+    forget: Forget,
+    task_log: bool = False,
 ) -> Archived:
     """Move about `max_rows` rows that were deleted (before a time); with `task_log` also old entries of that log."""
     done = Archived()
     for table in _parents_first():
-        _archive_table(database, table, done, max_rows, _condition(table, before, task_log=task_log))
+        for found in _chunks(database, table, done, max_rows, _condition(table, before, task_log=task_log)):
+            if table is tables.INSTANCES:
+                forget(database.query(query.values, sa.select(table.c.uuid).where(table.c.id.in_(found))))
+            _archive_rows(database, table, found, done)
         if done.total >= max_rows:
             break
     return done
@@ -95,9 +107,10 @@ def _condition(
     return gone if before is None else [*gone, table.c.deleted_at < before]
 
 
-def _archive_table(
+def _chunks(
     database: Database, table: sa.Table, done: Archived, max_rows: int, where: Sequence[sa.ColumnElement[bool]]
-) -> None:
+) -> Iterator[Sequence[int]]:
+    """The rows to be moved, until so many went."""
     after = 0
     while (left := max_rows - done.total) > 0:
         size = max(1, min(CHUNK, left // ROWS_OF_A_TREE)) if _children(table) else min(left, 10 * CHUNK)
@@ -106,13 +119,13 @@ def _archive_table(
         if not found:
             return
         after = found[-1]
-        _archive_rows(database, table, found, done)
+        yield found
 
 
 def _archive_rows(database: Database, table: sa.Table, found: Sequence[int], done: Archived) -> None:
     """Move these; when one of them cannot go, those around it still do."""
     try:
-        moved, uuids = database.run(_move, table, found)
+        moved = database.run(_move, table, found)
     except sa.exc.IntegrityError as exc:
         if len(found) == 1:
             LOG.warning("row %d of %s stays, since other rows refer to it: %s", found[0], table.name, exc)
@@ -122,14 +135,10 @@ def _archive_rows(database: Database, table: sa.Table, found: Sequence[int], don
     else:
         for name, count in moved.items():
             done.rows[name] += count
-        done.instance_uuids += uuids
 
 
-def _move(tx: Tx, table: sa.Table, found: Sequence[int]) -> tuple[dict[str, int], list[str]]:
-    """Move rows and what refers to them; how many of each table, and the uuids of instances among them."""
-    uuids: list[str] = []
-    if table is tables.INSTANCES:
-        uuids = query.values(tx, sa.select(table.c.uuid).where(table.c.id.in_(found)))
+def _move(tx: Tx, table: sa.Table, found: Sequence[int]) -> dict[str, int]:
+    """Move rows and what refers to them; how many of each table."""
     moved: dict[str, int] = collections.defaultdict(int)
     for child, rows in _tree(tx, table, found):
         names = [column.name for column in child.columns]
@@ -137,7 +146,7 @@ def _move(tx: Tx, table: sa.Table, found: Sequence[int]) -> tuple[dict[str, int]
         target = shadow.shadow_of(child)
         tx.execute(target.insert().from_select(names, sa.select(*_as_in(target, child)).where(chosen)))
         moved[child.name] += tx.execute(child.delete().where(chosen)).rowcount
-    return moved, uuids
+    return moved
 
 
 def _as_in(target: sa.Table, table: sa.Table) -> list[sa.ColumnElement[Any]]:
