@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from tests.fakes.placement import Provider, inventory
+from tests.unit.cmd.cloud import Cloud
 from tests.unit.cmd.placed import NOWHERE, WHOLE, Placed
 
 from kilonova.cmd.manage import audit
 from kilonova.db import query
 from kilonova.db.api.tables import BUILD_REQUESTS
 from kilonova.db.cell import compute_nodes, instances
+from kilonova.db.engine import Database
+from kilonova.db.migrations import sync
 
 MIGRATION = "55555555-5555-4555-8555-555555555555"
 
@@ -80,6 +83,19 @@ def test_server_on_no_host(placed: Placed, values: dict[str, Any], code: int) ->
     node = placed.host("h")
     placed.hold(placed.server(None, **values), {node: dict(WHOLE)})
     assert placed.audit() == code
+
+
+def test_server_that_runs_and_has_a_record_in_another_cell(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Database(f"sqlite:///{cloud.folder}/cell0.db")
+    sync.sync_main(other)
+    assert cloud.run("cell_v2", "map_cell0", "--database_connection", other.name) == 0
+    placed = Placed(cloud, monkeypatch)
+    node = placed.host("h")
+    server = placed.server("h")
+    placed.hold(server, {node: dict(WHOLE)})
+    other.run(instances.instance_create, {"uuid": server, "project_id": "p", "vm_state": "error"})
+    other.dispose()
+    assert placed.audit() == 0
 
 
 def test_server_that_is_only_asked_for(placed: Placed) -> None:

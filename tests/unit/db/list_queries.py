@@ -274,6 +274,7 @@ CELL: dict[str, Query | list[Query]] = {
     "cell.explanations.servers_in_state": _q(
         lambda tx, much: explanations.servers_in_state(tx, "error", LATER, limit=much), no_index="instances"
     ),
+    "cell.explanations.never_ran": _q(lambda tx, much: explanations.never_ran(tx, LATER, after=uuid(1), limit=much)),
     "cell.host_changes.host_changes": [
         _everything(lambda tx: host_changes.host_changes(tx, None)),
         _q(lambda tx, much: host_changes.host_changes(tx, LATER)),

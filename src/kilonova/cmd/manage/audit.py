@@ -72,9 +72,9 @@ class Knowledge:
         traces = self.traces[consumer]
         if traces.build_request or traces.active_flow or consumer in self.moving:
             return None
-        server = traces.living
-        if server is not None:
-            return self._misplaced(server, root)
+        if traces.living:
+            objections = [self._misplaced(server, root) for server in traces.living]
+            return None if None in objections else objections[0]
         if traces.cell_down:
             raise Unsure(consumer)
         if traces.migration:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
+from kilonova.contract.states import VM
 from kilonova.db import query
 from kilonova.db.cell.tables import COMPUTE_NODES, INSTANCE_ACTIONS, INSTANCES, MIGRATIONS
 from kilonova.db.engine import Tx
@@ -68,6 +69,30 @@ def servers_in_state(tx: Tx, vm_state: str, unchanged_since: datetime.datetime, 
     changed = sa.func.coalesce(_I.updated_at, _I.created_at)
     held = (_I.deleted == 0, _I.vm_state == vm_state, changed < unchanged_since)
     return query.rows(tx, sa.select(*_SERVER).where(*held).order_by(_I.id).limit(limit))
+
+
+def never_ran(
+    tx: Tx,
+    unchanged_since: datetime.datetime,
+    *,
+    after: str | None = None,
+    among: Collection[str] | None = None,
+    limit: int | None = None,
+) -> list[Row]:
+    """Living servers in BUILD or ERROR that no host has or had, unchanged since before a time (naive UTC), by uuid.
+
+    `after`: behind this uuid. Hidden ones, halves of a move between cells, are left out.
+    """
+    changed = sa.func.coalesce(_I.updated_at, _I.created_at)
+    where = [
+        _I.deleted == 0, _I.host.is_(None), _I.launched_at.is_(None), _I.hidden.is_not(True),
+        _I.vm_state.in_((VM.BUILDING, VM.ERROR)), changed < unchanged_since,
+    ]  # fmt: skip
+    if after is not None:
+        where.append(_I.uuid > after)
+    if among is not None:
+        where.append(_I.uuid.in_(list(among)))
+    return query.rows(tx, sa.select(*_SERVER).where(*where).order_by(_I.uuid).limit(limit))
 
 
 def last_request(tx: Tx, uuid: str) -> str | None:

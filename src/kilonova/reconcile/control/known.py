@@ -66,8 +66,9 @@ class Traces:
     cell_down: bool = False
 
     @property
-    def living(self) -> Mapping[str, Any] | None:
-        return next((each for each in self.servers if not each["deleted"]), None)
+    def living(self) -> list[Mapping[str, Any]]:
+        """More than one where a record was left in a cell that the server is not mapped to (unmapped_records.py)."""
+        return [each for each in self.servers if not each["deleted"]]
 
     @property
     def born(self) -> datetime.datetime | None:
@@ -80,8 +81,9 @@ def judge(traces: Traces) -> Standing:
     if traces.build_request or traces.active_flow or (traces.migration and not traces.stranded):
         return Standing.EXPLAINED
     living = traces.living
-    if living is not None:
-        return Standing.FAILED if _never_ran(living, traces.in_cell0) else Standing.EXPLAINED
+    if living:
+        sure = traces.in_cell0 and len(living) == 1
+        return Standing.FAILED if all(_never_ran(each, sure) for each in living) else Standing.EXPLAINED
     if traces.cell_down:
         return Standing.UNSURE
     known = traces.servers or traces.mapping is not None or traces.past_flow or traces.stranded

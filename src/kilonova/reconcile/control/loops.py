@@ -18,6 +18,7 @@ from kilonova.reconcile.control.orphan_ports import OrphanPorts
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
+from kilonova.reconcile.control.unmapped_records import UnmappedRecords
 from kilonova.reconcile.loop import Leases, Loop, Pass, Report
 
 LOG = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ def make(world: World) -> Service:
         StuckFlows(world),
         StuckTasks(world),
         UndrivenBuilds(world),
+        UnmappedRecords(world),
     ]
     if conf.cinder.auth_type or conf.service_user.auth_type:
         made.append(OrphanAttachments(world))

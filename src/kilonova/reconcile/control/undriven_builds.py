@@ -1,7 +1,8 @@
 """A build that nobody drives: a build request, or a server in BUILD, without a flow.
 
 Work that a peer's conductor took has no flow, so a build request is given up only after [kilonova] build_deadline, and
-a server in BUILD is at first only watched: its host may be at work.
+a server in BUILD is at first only watched: its host may be at work. A record in a cell that the server is not mapped to
+is not its record (unmapped_records.py): whoever gave that build up would take from the server what it holds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kilonova.base import clock
 from kilonova.contract import context
 from kilonova.contract.states import VM, Task
 from kilonova.db import flows
-from kilonova.db.api import build_requests
+from kilonova.db.api import build_requests, instance_mappings
 from kilonova.db.cell import explanations
 from kilonova.db.cells import CellDown
 from kilonova.db.query import Row
@@ -40,9 +41,16 @@ class UndrivenBuilds(Loop):
         )
         for cell, answer in answers.items():
             if not isinstance(answer, CellDown):
-                active = self._driven([each["uuid"] for each in answer])
-                found += [(cell, each) for each in answer if each["uuid"] not in active]
+                ours = self._undriven_in(cell, [each["uuid"] for each in answer])
+                found += [(cell, each) for each in answer if each["uuid"] in ours]
         return found
+
+    def _undriven_in(self, cell: str, uuids: list[str]) -> set[str]:
+        """Those that are mapped to the cell and that no flow of the API database drives."""
+        if not uuids:
+            return set()
+        mappings = self._world.cells.api.query(instance_mappings.instance_mapping_list, uuids)
+        return {each["instance_uuid"] for each in mappings if each["cell_uuid"] == cell} - self._driven(uuids)
 
     def _driven(self, uuids: list[str]) -> set[str]:
         return self._world.cells.api.query(flows.active_subjects, uuids) if uuids else set()
