@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base.stripes import Stripes
-from kilonova.clients.http import ServiceError
+from kilonova.clients.http import ServiceError, passes
+from kilonova.clients.patience import outlast, patient
 from kilonova.contract import exceptions, objects
 from kilonova.contract.context import RequestContext
 
@@ -58,15 +59,22 @@ class NetworkCache:
 
         Raises what Neutron raises.
         """
+        # While Neutron is away the turn is others'.
+        info = outlast(lambda: self._look(ctxt, instance, port_id), passes, f"interfaces of server {instance.uuid}")
+        remember(instance, info)
+        instance.info_cache.obj_reset_changes()
+        instance.obj_reset_changes(["info_cache"])
+        return [dict(vif) for vif in info]
+
+    def _look(
+        self, ctxt: RequestContext, instance: objects.Instance, port_id: str | None
+    ) -> Sequence[Mapping[str, Any]]:
         with self._turns.held([instance.uuid]):
             cache = self._recorded(ctxt, instance)
             known = cache.get("network_info") or []
             info = self._neutron.network_info(ctxt, instance, cached=known, port_id=port_id)
             self._write(ctxt, cache, info)
-        remember(instance, info)
-        instance.info_cache.obj_reset_changes()
-        instance.obj_reset_changes(["info_cache"])
-        return list(info)
+        return info
 
     def drop(self, ctxt: RequestContext, instance: objects.Instance, ports: Collection[str]) -> list[str]:
         """Forget interfaces whose ports were deleted; those of them that were known."""
@@ -101,7 +109,9 @@ class NetworkCache:
     def _renew(self, ctxt: RequestContext, instance: objects.Instance) -> None:
         """What the operation learned is older than what an event has brought since."""
         try:
-            remember(instance, self._neutron.network_info(ctxt, instance, cached=cached(instance)))
+            with patient(0.0):
+                info = self._neutron.network_info(ctxt, instance, cached=cached(instance))
+            remember(instance, info)
         except ServiceError as exc:
             # Not worth an operation: the repair loop asks again.
             LOG.warning("the cached interfaces of instance %s may be out of date: %s", instance.uuid, exc)

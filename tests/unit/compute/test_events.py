@@ -196,9 +196,9 @@ def test_an_older_look_does_not_replace_a_newer_one(world: World, monkeypatch: p
     assert world.server(server.uuid).info_cache.network_info[0]["active"]
 
 
-@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("status", [None, 500, 503])
 def test_what_an_event_brought_during_a_build_stays(
-    world: World, monkeypatch: pytest.MonkeyPatch, answers: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, status: int | None
 ) -> None:
     """The build knows of its ports before it saves them; Neutron may have more to say until then."""
     host = world.host()
@@ -209,13 +209,13 @@ def test_what_an_event_brought_during_a_build_stays(
         info = real(ctxt, instance, *args, **kwargs)
         world.cloud.neutron.ports[info[0]["id"]]["status"] = "ACTIVE"
         network.refresh(ctxt, objects.Instance(uuid=instance.uuid, project_id=instance.project_id), info[0]["id"])
-        if not answers:
-            world.cloud.neutron.fail("GET", ".*ports", status=500, times=4)
+        if status:
+            world.cloud.neutron.fail("GET", ".*ports", status=status, times=4)
         return info
 
     monkeypatch.setattr(neutron, "allocate", allocate)
     server = world.built()
-    assert world.server(server.uuid).info_cache.network_info[0]["active"] is answers
+    assert world.server(server.uuid).info_cache.network_info[0]["active"] is (status is None)
     assert network._drafts == {}
 
 
@@ -235,6 +235,22 @@ def test_a_port_that_goes_during_a_build_is_not_waited_for(world: World, monkeyp
     monkeypatch.setattr(neutron, "allocate", allocate)
     server = world.built()
     assert world.server(server.uuid).info_cache.network_info == []
+
+
+def test_an_operation_that_waits_for_neutron_keeps_nobody_from_writing(world: World) -> None:
+    """Locks are shared by servers: a delete of another one must not wait for this one's Neutron."""
+    network, server = world.host().agent.network, world.built()
+    world.cloud.neutron.fail("GET", ".*ports", status=503, times=999)
+    before = len(world.cloud.neutron.requests)
+    world.cast("reboot_instance", server, "rebooting_hard", block_device_info=None, reboot_type="HARD")
+    assert wait_for(lambda: len(world.cloud.neutron.requests) > before + 4), "it waits"
+    done: list[Any] = []
+    writing = threading.Thread(target=lambda: done.append(network.drop(world.ctxt(), server, {"another"})))
+    writing.start()
+    writing.join(8)
+    assert done == [[]]
+    world.cloud.neutron.faults.clear()
+    world.until(server.uuid, vm_state="active", task_state=None)
 
 
 def test_a_reboot_writes_what_it_learned_at_once(world: World) -> None:
