@@ -51,7 +51,7 @@ def devices(cloud: ControlPlane) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("how", [503, 502, 429, 0])
 @pytest.mark.parametrize("name", SERVICES)
-def test_builds_wait_for_a_service_that_is_away(
+def test_d4_builds_wait_for_a_service_that_is_away(
     cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str, how: int
 ) -> None:
     """They are held before their hosts are chosen, or before these are asked, until the service is away."""
@@ -67,7 +67,7 @@ def test_builds_wait_for_a_service_that_is_away(
 
 @pytest.mark.parametrize("how", [503, 0])
 @pytest.mark.parametrize("name", SERVICES[:3])
-def test_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: int) -> None:
+def test_d4_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: int) -> None:
     """Though the service stays away for longer than a host waits for it."""
     cloud.conf.set_override("service_patience", 1.0, "kilonova")
     servers = [cloud.active(block_device_mapping_v2=devices(cloud))["id"], cloud.active("two")["id"]]
@@ -87,7 +87,9 @@ def test_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: 
 
 
 @pytest.mark.parametrize("name", ["api", "cell"])
-def test_a_database_that_is_full_for_a_while(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_d4_a_database_that_is_full_for_a_while(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """Nothing can be written for some seconds, in the middle of builds and deletions."""
     gone = [cloud.active(f"d{number}")["id"] for number in range(2)]
     made = [cloud.create(f"s{number}")["id"] for number in range(3)]

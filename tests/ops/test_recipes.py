@@ -9,10 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.ops.control_plane import PROJECT, ControlPlane
 
+from kilonova.api import quota
+from kilonova.api.ops import build as api_build
 from kilonova.contract import exceptions
 from kilonova.db.api import instance_groups
+from kilonova.db.api.tables import INSTANCE_MAPPINGS
 
 GROUP = {"server_group": {"name": "g", "policy": "soft-affinity"}}
 
@@ -127,6 +131,41 @@ def test_d9_parallel_creates_keep_the_policy_and_all_live(cloud: ControlPlane, p
     hosts = [cloud.until_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:host"] for server in made]
     assert len(set(hosts)) == (1 if policy == "affinity" else number)
     cloud.assert_clean()
+
+
+class _CountsAtOnce:
+    """Nova's API: of requests that come at once each finds room, and is recorded."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(quota, name)
+
+    def servers_allowed(self, rooms: object, each: object, low: int, high: int) -> int:
+        return high
+
+    def take_servers(self, *args: object) -> None:
+        pass
+
+
+def test_q1_of_requests_that_novas_api_let_through_the_first_live(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.conf.set_override("instances", 5, group="quota")
+    monkeypatch.setattr(api_build, "quota", _CountsAtOnce())
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: cloud.create(f"s{n}"), range(8)))
+    with cloud.parts.cells.api.read() as tx:
+        query = sa.select(INSTANCE_MAPPINGS.c.instance_uuid).order_by(INSTANCE_MAPPINGS.c.id)
+        servers = list(tx.execute(query).scalars())
+    for server in servers[:5]:
+        cloud.until_status(server, "ACTIVE")
+    for server in servers[5:]:
+        shown = cloud.until_status(server, "ERROR")
+        assert "Quota exceeded for instances" in shown["fault"]["message"]
+        cloud.delete(server)
+        cloud.until_gone(server)
+    cloud.assert_clean()
+    monkeypatch.undo()
+    cloud.create("more", status=403)
 
 
 @pytest.mark.hosts("h1", "h2", "h3", "h4")

@@ -9,10 +9,15 @@ import secrets
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
+
+from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS
+from kilonova.db.flow_tables import KN_FLOW
 
 SERVERS = int(os.environ.get("CHAOS_SERVERS", "50"))
 SECONDS = 120.0
@@ -114,6 +119,13 @@ class Target(abc.ABC):
         return [str(one) for one in shown if one["OS-EXT-STS:task_state"] or one["status"] not in ("ACTIVE", "ERROR")]
 
 
+def clear(cloud: Target) -> None:
+    """Nothing is left of what an earlier test made."""
+    for server in cloud.servers():
+        cloud.request("DELETE", f"/servers/{server}")
+    cloud.until("nothing left of earlier tests", lambda: not (cloud.servers() or cloud.disagreements()), SECONDS)
+
+
 def storm(cloud: Target, victims: Sequence[str], rng: random.Random, servers: int = SERVERS) -> None:
     """Build and delete so many servers while one of the victims dies now and then; what is promised holds.
 
@@ -182,3 +194,42 @@ def differences(
     ]
     found += [f"port of {uuid}: record {records.get(uuid)}" for uuid in active ^ set(ports)]
     return found + [f"{uuid} has more than one port" for uuid in set(ports) if ports.count(uuid) > 1]
+
+
+WISHES = sa.select(BUILD_REQUESTS.c.instance_uuid)
+MAPPINGS = sa.select(INSTANCE_MAPPINGS.c.instance_uuid, INSTANCE_MAPPINGS.c.cell_id).where(
+    sa.not_(INSTANCE_MAPPINGS.c.queued_for_delete)
+)
+LIVE_FLOWS = sa.select(KN_FLOW.c.op, KN_FLOW.c.subject_id, KN_FLOW.c.state).where(KN_FLOW.c.active_key.is_not(None))
+
+
+def on_the_way(records: Mapping[str, Any], wishes: Iterable[Any], mappings: Iterable[Any]) -> list[str]:
+    """What only a server that is being built or deleted may have: a task, a build request, no cell.
+
+    Of the records of servers (`task_state`), and what WISHES and MAPPINGS find.
+    """
+    found = [f"{uuid} is still {row.task_state}" for uuid, row in records.items() if row.task_state]
+    found += [f"build request of {row.instance_uuid}" for row in wishes]
+    mapped = {row.instance_uuid: row.cell_id for row in mappings}
+    found += [f"{uuid} is mapped, record {records.get(uuid)}" for uuid in {*mapped} ^ {*records}]
+    return found + [f"{uuid} is mapped to no cell" for uuid, cell in mapped.items() if cell is None]
+
+
+def live_flows(rows: Iterable[Any]) -> list[str]:
+    """Of what LIVE_FLOWS finds."""
+    return [f"flow {row.op} of {row.subject_id} is {row.state}" for row in rows]
+
+
+def misplaced_guests(records: Mapping[str, Any], states: Mapping[str, Path]) -> list[str]:
+    """Of the records (`vm_state`, `host`) and each host's folder, where the fake hypervisors keep guests in files."""
+    here = {
+        msgspec.json.decode(file.read_bytes())["uuid"]: host
+        for host, folder in states.items()
+        for file in (folder / "fake-guests").glob("*.json")
+    }
+    active = {uuid: row.host for uuid, row in records.items() if row.vm_state == "active"}
+    return [
+        f"guest of {uuid} is on {here.get(uuid)}, record {records.get(uuid)}"
+        for uuid in {*here} | {*active}
+        if here.get(uuid) != active.get(uuid)
+    ]

@@ -24,30 +24,58 @@ def postgresql_found() -> bool:
     return bool(_postgresql_programs())
 
 
-@contextlib.contextmanager
-def mariadb(folder: Path) -> Iterator[str]:
-    """A MariaDB server; gives the URL of its user, without a database."""
-    user = pwd.getpwuid(os.getuid()).pw_name
-    data, port = folder / "data", _free_port()
-    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={user}", "--skip-test-db"]
-    subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True, timeout=120)
-    command = [
-        "mariadbd",
-        "--no-defaults",
-        f"--datadir={data}",
-        f"--socket={folder}/s",
-        f"--pid-file={folder}/pid",
-        f"--port={port}",
-        "--bind-address=127.0.0.1",
-        f"--user={user}",
-        "--innodb-flush-log-at-trx-commit=0",
-    ]
-    with (folder / "log").open("w") as log, _running(subprocess.Popen(command, stdout=log, stderr=log)):
-        _wait_for(port)
+class Mariadb:
+    """A MariaDB server, which can be killed and started again; `url` is that of its user, without a database.
+
+    What was committed outlives the process, as it does with the server's own defaults.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._port = folder, _free_port()
+        user = pwd.getpwuid(os.getuid()).pw_name
+        self._base = ["--no-defaults", f"--datadir={folder}/data", f"--user={user}"]
+        install = ["mariadb-install-db", *self._base, "--skip-test-db", "--auth-root-authentication-method=normal"]
+        subprocess.run(install, check=True, capture_output=True, timeout=120)
+        self.url = f"mysql+pymysql://k:k@127.0.0.1:{self._port}/"
+        self.start()
         with pymysql.connect(unix_socket=f"{folder}/s", user="root") as connection, connection.cursor() as cursor:
             cursor.execute("CREATE USER 'k'@'127.0.0.1' IDENTIFIED BY 'k'")
             cursor.execute("GRANT ALL ON *.* TO 'k'@'127.0.0.1' WITH GRANT OPTION")
-        yield f"mysql+pymysql://k:k@127.0.0.1:{port}/"
+
+    def start(self) -> None:
+        command = [
+            "mariadbd",
+            *self._base,
+            f"--socket={self._folder}/s",
+            f"--pid-file={self._folder}/pid",
+            f"--port={self._port}",
+            "--bind-address=127.0.0.1",
+            "--innodb-flush-log-at-trx-commit=2",
+        ]
+        with (self._folder / "log").open("a") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            _wait_for(self._port)
+        except TimeoutError:
+            _end(self.process)
+            raise
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self) -> None:
+        _end(self.process)
+
+
+@contextlib.contextmanager
+def mariadb(folder: Path) -> Iterator[str]:
+    """A MariaDB server; gives the URL of its user, without a database."""
+    server = Mariadb(folder)
+    try:
+        yield server.url
+    finally:
+        server.stop()
 
 
 @contextlib.contextmanager
@@ -83,12 +111,16 @@ def _running(process: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)
 
 
 def _free_port() -> int:

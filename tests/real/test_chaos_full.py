@@ -6,7 +6,6 @@ What the records of three cells, Placement, Neutron and the hosts say afterwards
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import tempfile
@@ -23,9 +22,7 @@ from kilonova.cloud.daemons import reaped, wait_until
 from kilonova.cloud.library import Running, Surroundings, surroundings
 from kilonova.cloud.rest import poll
 from kilonova.cloud.services.kilonova import Compute
-from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS
 from kilonova.db.cell.tables import INSTANCES
-from kilonova.db.flow_tables import KN_FLOW
 
 pytestmark = [
     pytest.mark.real,
@@ -108,43 +105,18 @@ class Full(chaos.Target):
         found = chaos.differences(records, held, [row.device_id for row in self.rows("neutron", PORTS)])
         found += [f"{uuid} holds {one}" for uuid, one in held.items() for used in one.values() if used != AMOUNTS]
         found += ["a server is in two cells"] if len(records) < sum(map(len, cells.values())) else []
-        return found + self.on_the_way(records) + self.guests(records)
+        wishes, mappings = (self.rows("nova_api", query) for query in (chaos.WISHES, chaos.MAPPINGS))
+        found += chaos.on_the_way(records, wishes, mappings)
+        states = {host: self.service.data / host for host in self.service.hosts()}
+        return found + chaos.misplaced_guests(records, states)
 
     @property
     def cells(self) -> list[str]:
         return [name for name in self.databases if name.startswith("nova_cell")]
 
-    def on_the_way(self, records: Mapping[str, Any]) -> list[str]:
-        """What only a server that is being built or deleted may have: a task, a build request, no cell."""
-        found = [f"{row.uuid} is still {row.task_state}" for row in records.values() if row.task_state]
-        wished = sa.select(BUILD_REQUESTS.c.instance_uuid)
-        found += [f"build request of {row.instance_uuid}" for row in self.rows("nova_api", wished)]
-        mappings = INSTANCE_MAPPINGS.c
-        kept = sa.select(mappings.instance_uuid, mappings.cell_id).where(sa.not_(mappings.queued_for_delete))
-        mapped = {row.instance_uuid: row.cell_id for row in self.rows("nova_api", kept)}
-        found += [f"{uuid} is mapped, record {records.get(uuid)}" for uuid in {*mapped} ^ {*records}]
-        return found + [f"{uuid} is mapped to no cell" for uuid, cell in mapped.items() if cell is None]
-
     def flows(self) -> list[str]:
         """Those that have not ended. A flow looks ever more rarely whether its server came to its end."""
-        flow = KN_FLOW.c
-        live = sa.select(flow.op, flow.subject_id, flow.state).where(flow.active_key.is_not(None))
-        databases = ("nova_api", *self.cells)
-        return [f"flow {row.op} of {row.subject_id} is {row.state}" for db in databases for row in self.rows(db, live)]
-
-    def guests(self, records: Mapping[str, Any]) -> list[str]:
-        """The fake hypervisors keep their guests in files."""
-        here = {
-            json.loads(file.read_text())["uuid"]: host
-            for host in self.service.hosts()
-            for file in (self.service.data / host / "fake-guests").glob("*.json")
-        }
-        active = {uuid: row.host for uuid, row in records.items() if row.vm_state == "active"}
-        return [
-            f"guest of {uuid} is on {here.get(uuid)}, record {records.get(uuid)}"
-            for uuid in {*here} | {*active}
-            if here.get(uuid) != active.get(uuid)
-        ]
+        return chaos.live_flows(row for name in ("nova_api", *self.cells) for row in self.rows(name, chaos.LIVE_FLOWS))
 
 
 @pytest.fixture(scope="module")
@@ -172,9 +144,7 @@ def forget_ports(lab: Surroundings) -> None:
 @pytest.mark.parametrize("victims", [*([kind] for kind in KINDS), []], ids=[*KINDS, "any"])
 def test_one_process_is_killed_again_and_again(cloud: Full, victims: list[str]) -> None:
     """An empty list stands for every process of ours."""
-    for server in cloud.servers():
-        cloud.request("DELETE", f"/servers/{server}")
-    cloud.until("nothing left of earlier tests", lambda: not (cloud.servers() or cloud.disagreements()), chaos.SECONDS)
+    chaos.clear(cloud)
     chaos.storm(cloud, victims or list(cloud.daemons), chaos.dice())
     poll("flows that do not end", lambda: not cloud.flows(), chaos.SECONDS)
     poll("a process did not come back", lambda: all(map(cloud.supervisor.pid, cloud.daemons)), 30)
