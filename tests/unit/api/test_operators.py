@@ -510,3 +510,12 @@ def test_load_balancers_may_ask_without_a_token(world: Any) -> None:
     assert client.simulate_get("/healthcheck").status_code == 200
     assert client.simulate_head("/healthcheck").status_code == 204
     assert client.simulate_get("/v2.1/healthcheck").status_code == 401
+
+
+@pytest.mark.parametrize(("zone", "code"), [("a:b", 400), (" a", 400), ("", 400), ("é zone", 200)])
+def test_a_zone_is_named_alike_at_both_doors(world: Any, zone: str, code: int) -> None:
+    made = admin(world, "POST", "/os-aggregates", {"aggregate": {"name": "x"}}).json["aggregate"]["id"]
+    body = {"set_metadata": {"metadata": {"availability_zone": zone}}}
+    assert admin(world, "POST", f"/os-aggregates/{made}/action", body).status_code == code
+    named = {"aggregate": {"name": "y", "availability_zone": zone}}
+    assert admin(world, "POST", "/os-aggregates", named).status_code == code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import falcon.testing
 import pytest
 from tests.unit.api.conftest import PROJECT
 
@@ -64,6 +65,17 @@ def test_a_class_by_version(world: Any) -> None:
 )
 def test_limits_of_a_class_that_are_none(world: Any, version: str, body: Any) -> None:
     assert put(world, CLASS, body, version=version).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/os-quota-class-sets/default", f"/os-quota-sets/{PROJECT}"])
+@pytest.mark.parametrize("given", [{"a": None}, {"": ""}, {"a": "b"}])
+def test_on_the_legacy_endpoint_what_is_no_limit_is_passed_over(world: Any, path: str, given: dict[str, Any]) -> None:
+    member = "quota_class_set" if "class" in path else "quota_set"
+    client = falcon.testing.TestClient(world.app)
+    headers = {"X-Auth-Token": f"admin:{PROJECT}"}
+    answer = client.simulate_put(f"/v2{path}", json={member: given}, headers=headers)
+    assert answer.status_code == 200
+    assert "a" not in answer.json[member]
 
 
 def test_a_class_is_the_administrators_and_has_a_name_of_some_length(world: Any) -> None:

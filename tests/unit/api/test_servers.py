@@ -51,6 +51,15 @@ def test_a_pattern_that_is_none_is_refused_while_servers_are_only_asked_for(worl
     assert world.get("/servers?name=[").status_code == 400
 
 
+def test_a_page_with_a_server_that_became_a_record_meanwhile_is_as_full_as_others(world: Any, five: list[str]) -> None:
+    asked = {"nova_object.data": {"display_name": "e", "vm_state": "building"}}
+    values = {"instance_uuid": five[4], "project_id": seeds.PROJECT, "instance": json.dumps(asked)}
+    world.cells.api.run(build_requests.build_request_create, values)
+    answer = world.get("/servers?limit=3")
+    assert names(answer) == ["e", "d", "c"]
+    assert f"marker={five[2]}" in answer.json["servers_links"][0]["href"]
+
+
 def test_servers_of_all_cells_come_newest_first(world: Any, five: list[str]) -> None:
     assert names(world.get("/servers")) == ["e", "d", "c", "b", "a"]
     assert names(world.get("/servers/detail")) == ["e", "d", "c", "b", "a"]

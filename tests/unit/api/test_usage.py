@@ -36,6 +36,12 @@ def used(world: Any) -> Any:
     return world
 
 
+def test_the_second_record_of_a_server_that_moves_between_cells_is_not_counted(used: Any) -> None:
+    before = used.get(f"{PATH}/{seeds.PROJECT}{DAY}").json["tenant_usage"]["total_hours"]
+    seeds.server(used, "c2", launched_at=at(18), hidden=True, memory_mb=1024, vcpus=2)
+    assert used.get(f"{PATH}/{seeds.PROJECT}{DAY}").json["tenant_usage"]["total_hours"] == before
+
+
 def test_of_one_project(used: Any) -> None:
     answer = used.get(f"{PATH}/{seeds.PROJECT}{DAY}")
     assert answer.status_code == 200, answer.text

@@ -12,6 +12,7 @@ from kilonova.base import clock
 from kilonova.clients.http import ServiceError
 from kilonova.clients.placement.client import GenerationConflict
 from kilonova.contract import exceptions
+from kilonova.contract.formats import FORMATS
 from kilonova.contract.nouns import aggregates as contract
 from kilonova.db import exact
 from kilonova.db.api import aggregates, host_mappings
@@ -94,6 +95,7 @@ def set_metadata(call: Call[Services], id: str) -> dict[str, Any]:
     metadata = call.body["set_metadata"]["metadata"]
     row = _aggregate(call, id)
     if _ZONE in metadata:
+        _check_zone_name(metadata[_ZONE])
         _check_zone(call, row, metadata[_ZONE], row["hosts"], no_servers=True)
 
     def write(tx: Tx) -> None:
@@ -186,6 +188,12 @@ def _mirror_one(call: Call[Services], node: str, uuid: str, *, member: bool) -> 
 
 
 # ---------------------------------------------------------------- checks
+
+
+def _check_zone_name(zone: str | None) -> None:
+    """Whether servers can ask for a zone of that name, which comes by this door too. Raises `Fault` 400."""
+    if zone and not FORMATS["az_name"](zone):
+        raise bad_request(f"Invalid input for field/attribute {_ZONE}. Value: {zone}. {zone!r} is not a 'az_name'")
 
 
 def _check_zone(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kilonova.api import quota
+from kilonova.api.nouns import quota_sets
 from kilonova.api.services import Services
 from kilonova.contract.nouns import quota_class_sets as contract
 from kilonova.db.api import quotas
@@ -27,7 +28,7 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.UPDATE_POLICY, _ANYBODY)
     if len(id) > LONGEST_NAME:
         raise bad_request(f"quota_class_name has {len(id)} characters, more than {LONGEST_NAME}.")
-    wanted = {name: int(limit) for name, limit in call.body["quota_class_set"].items()}
+    wanted = quota_sets.known(call.body["quota_class_set"])
     call.services.cells.api.run(_set, id, wanted)
     return {"quota_class_set": _limits(call, id)}
 

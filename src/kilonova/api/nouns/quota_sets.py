@@ -62,14 +62,19 @@ def update(call: Call[Services], id: str) -> dict[str, Any]:
     call.authorize(contract.UPDATE_POLICY, {"project_id": id})
     check_exists(call, id)
     user_id = call.first("user_id")
-    given = dict(call.body["quota_set"])
-    force = str(given.pop("force", False)).lower() in FORCED
-    wanted = {name: int(limit) for name, limit in given.items()}
+    given = call.body["quota_set"]
+    force = str(given.get("force", False)).lower() in FORCED
+    wanted = known(given)
     if not force:
         _check_given(call, id, user_id, wanted)
         _check_used(call, id, user_id, wanted)
     call.services.cells.api.run(_set, id, user_id, wanted)
     return {"quota_set": _limits(call, id, user_id)}
+
+
+def known(given: Mapping[str, Any]) -> dict[str, int]:
+    """The limits among what was given: on the legacy endpoint there may be anything beside them."""
+    return {name: int(limit) for name, limit in given.items() if name in contract.RESOURCES}
 
 
 def _check_given(call: Call[Services], project_id: str, user_id: str | None, wanted: Mapping[str, int]) -> None:

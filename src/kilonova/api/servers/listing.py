@@ -69,9 +69,11 @@ def servers(call: Call[Services], query: Query) -> Listed:
     rest = query.page.limit - len(requested)
     if rest <= 0:
         return Listed(requested[: query.page.limit])
-    listed = _from_cells(call, query, rest, marker)
     known = {record["uuid"] for record in requested}
-    listed.records = requested + [record for record in listed.records if record["uuid"] not in known]
+    # A server that became a record between the two looks is there twice; without it the page has to be full still.
+    listed = _from_cells(call, query, rest + len(known), marker)
+    others = [record for record in listed.records if record["uuid"] not in known]
+    listed.records = requested + others[:rest]
     return listed
 
 

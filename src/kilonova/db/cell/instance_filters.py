@@ -106,7 +106,12 @@ def _deletion(filters: Mapping[str, Any]) -> list[Condition]:
 
 
 def _hidden(hidden: bool) -> Condition:
-    return _C.hidden.is_(True) if hidden else sa.or_(_C.hidden.is_(False), _C.hidden.is_(None))
+    return _C.hidden.is_(True) if hidden else shown()
+
+
+def shown() -> Condition:
+    """That the record is the one by which its server is known."""
+    return sa.or_(_C.hidden.is_(False), _C.hidden.is_(None))
 
 
 def _tagged(dialect: str, tags: Collection[str]) -> Condition:

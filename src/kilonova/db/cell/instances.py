@@ -136,7 +136,10 @@ def instance_list_in_use(
     """
     sort = (("project_id", "asc"), ("uuid", "asc"))
     statement = query.selection(INSTANCES, frozenset({*columns, "uuid", "project_id"})).where(
-        sa.or_(_C.terminated_at.is_(None), _C.terminated_at > begin), _C.launched_at < end
+        # A server that moves between cells has a second, hidden record, which is bookkeeping.
+        sa.or_(_C.terminated_at.is_(None), _C.terminated_at > begin),
+        _C.launched_at < end,
+        instance_filters.shown(),
     )
     if project_id is not None:
         statement = statement.where(_C.project_id == project_id)
