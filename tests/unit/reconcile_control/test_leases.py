@@ -19,7 +19,7 @@ from kilonova.db.loops import LoopLeases
 from kilonova.reconcile.control import loops, orphan_attachments, orphan_ports
 from kilonova.reconcile.loop import Report
 
-LOOPS = 6
+LOOPS = 7
 
 
 class Time:

@@ -99,6 +99,8 @@ def _is_elsewhere(traces: Traces) -> bool:
 
 def _look(tx: Any, since: datetime.datetime, after: str | None, again: Sequence[str]) -> list[Row]:
     page = explanations.never_ran(tx, since, after=after, limit=PAGE)
+    if not again:
+        return page
     return page + [each for each in explanations.never_ran(tx, since, among=again) if each not in page]
 
 
