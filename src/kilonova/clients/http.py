@@ -68,12 +68,17 @@ class ServiceError(Exception):
         return refused and self.status not in _ABOUT_US
 
     @property
-    def words(self) -> str | None:
-        """The service's own words, if it refused for good what a user asked for, and said why."""
+    def said(self) -> str | None:
+        """The service's own words in one line of bounded length, if there are any."""
         # Another body than an error of the service's own is from something in between.
-        if not self.refuses or self.service not in USERS_OWN or self.detail.startswith(("<", "{", "[")):
+        if self.detail.startswith(("<", "{", "[")):
             return None
         return _CONTROL.sub(" ", self.detail)[:_LONGEST_WORDS] or None
+
+    @property
+    def words(self) -> str | None:
+        """The service's own words, if it refused for good what a user asked for, and said why."""
+        return self.said if self.refuses and self.service in USERS_OWN else None
 
     @property
     def ordinary(self) -> bool:

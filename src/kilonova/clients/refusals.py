@@ -18,12 +18,12 @@ Becomes: TypeAlias = Callable[[ServiceError, Mapping[str, Any]], Exception]
 
 def reason(kind: type[exceptions.NovaException], **fixed: Any) -> Becomes:
     """An exception with a place for the reason."""
-    return lambda error, ids: kind(reason=error.detail, **fixed)
+    return lambda error, ids: kind(reason=_said(error), **fixed)
 
 
 def words(kind: type[exceptions.NovaException]) -> Becomes:
     """An exception whose message the service's words are."""
-    return lambda error, ids: kind(error.detail)
+    return lambda error, ids: kind(_said(error))
 
 
 def named(kind: type[exceptions.NovaException], **more: Callable[[ServiceError], Any]) -> Becomes:
@@ -31,25 +31,30 @@ def named(kind: type[exceptions.NovaException], **more: Callable[[ServiceError],
     return lambda error, ids: kind(**ids, **{name: of(error) for name, of in more.items()})
 
 
-def _detail(error: ServiceError) -> str:
-    return error.detail
+def explained(kind: type[exceptions.NovaException]) -> Becomes:
+    """An exception that names what was asked for and has no place for a reason, which follows its message."""
+    return lambda error, ids: kind(f"{kind(**ids).format_message()} {error.said or ''}".rstrip())
+
+
+def _said(error: ServiceError) -> str:
+    return error.said or f"The service {error.service} answered with HTTP {error.status}."
 
 
 _CINDER: Final[Mapping[int | str, Becomes]] = {
     400: reason(exceptions.InvalidInput),
     401: words(exceptions.Forbidden),
     403: words(exceptions.Forbidden),
-    406: lambda error, ids: exceptions.CinderAPIVersionNotAvailable(version=error.detail),
+    406: lambda error, ids: exceptions.CinderAPIVersionNotAvailable(version=_said(error)),
     409: reason(exceptions.InvalidVolume),
     413: words(exceptions.OverQuota),
 }
 
 _GLANCE: Final[Mapping[int | str, Becomes]] = {
-    400: named(exceptions.ImageBadRequest, response=_detail),
-    401: named(exceptions.ImageNotAuthorized),
-    403: named(exceptions.ImageNotAuthorized),
+    400: named(exceptions.ImageBadRequest, response=_said),
+    401: explained(exceptions.ImageNotAuthorized),
+    403: explained(exceptions.ImageNotAuthorized),
     404: named(exceptions.ImageNotFound),
-    413: named(exceptions.ImageQuotaExceeded),
+    413: explained(exceptions.ImageQuotaExceeded),
 }
 
 _NEUTRON: Final[Mapping[int | str, Becomes]] = {
@@ -88,7 +93,7 @@ TABLE: Final[Mapping[tuple[str, str], Mapping[int | str, Becomes]]] = {
     },
     ("neutron", "port name"): {
         400: lambda error, ids: exceptions.InvalidInput(
-            reason=f"Instance hostname {ids['hostname']} is not a valid DNS name: {error.detail}"
+            reason=f"Instance hostname {ids['hostname']} is not a valid DNS name: {_said(error)}"
         ),
     },
 }
@@ -97,8 +102,12 @@ TABLE: Final[Mapping[tuple[str, str], Mapping[int | str, Becomes]]] = {
 What a call is about comes first, what holds for the whole service ("") second.
 """
 
-CODES: Final[Mapping[int, int]] = {400: 400, 403: 403, 409: 409, 411: 400, 413: 403, 414: 400, 422: 400}
-"""What the API answers where a refusal of a user's wish stayed a ServiceError: by the service's status."""
+_CODES: Final[Mapping[int, int]] = {403: 403, 409: 409, 412: 409, 413: 403}
+
+
+def code_of(error: ServiceError) -> int | None:
+    """What the API answers to the service's refusal of a user's wish; None for any other error."""
+    return _CODES.get(error.status or 0, 400) if error.words else None
 
 
 def of(error: ServiceError, about: str = "", **ids: Any) -> Exception:

@@ -26,8 +26,17 @@ from kilonova.cloud.site import Driver, Profile, Settings, Site
 from kilonova.cloud.stack import Cloud
 from kilonova.cloud.status import Standing, State, usual_apis
 
-OUT = Console(highlight=False)
-ERR = Console(stderr=True, highlight=False)
+
+class Paper(Console):
+    """Where nobody reads any more, as after `| head`, nothing is said, and the work goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
+OUT = Paper(highlight=False)
+ERR = Paper(stderr=True, highlight=False)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -80,4 +80,6 @@ class Terminal:
             self.progress.update(self.task, description="[dim]" + ", ".join(self.running)[:80] + "[/dim]")
 
     def line(self, mark: str, text: str) -> None:
-        self.console.print(f"[dim]{time.monotonic() - self.begin:6.1f} s[/dim] {mark} {text}", highlight=False)
+        self.console.print(
+            f"[dim]{time.monotonic() - self.begin:6.1f} s[/dim] {mark} {text}", highlight=False, soft_wrap=True
+        )

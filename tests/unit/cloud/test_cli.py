@@ -175,3 +175,16 @@ def test_unknown_commands_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert kilonova.main([]) == 2
     assert kilonova.main(["--help"]) == 0
     assert "cloud" in capsys.readouterr().out
+
+
+def test_the_work_goes_on_when_nobody_reads_of_it() -> None:
+    code = "from kilonova.cloud.cli import OUT, ERR\nfor n in range(3): OUT.print(n)\nERR.print('done')"
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "done\n")

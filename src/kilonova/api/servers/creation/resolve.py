@@ -241,7 +241,7 @@ def _check_source(call: Call[Services], device: devices.Device, wish: Wish, zone
     if device["image_id"] and device["image_id"] != wish.image_id:
         try:
             clients.glance.image_show(call.context, device["image_id"])
-        except exceptions.NovaException:
+        except exceptions.ImageNotFound:
             raise exceptions.InvalidBDMImage(id=device["image_id"]) from None
     elif device["volume_id"]:
         zones.append(_check_volume(call, device))
