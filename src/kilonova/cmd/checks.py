@@ -36,6 +36,11 @@ def cell_database(conf: cfg.ConfigOpts) -> Iterator[str]:
 def _connection(conf: cfg.ConfigOpts, group: str) -> Iterator[str]:
     if not conf[group].connection:
         yield f"[{group}] connection is not set: the URL of the database, mysql+pymysql://user:password@host/name"
+        return
+    from kilonova.db import urls
+
+    if not urls.readable(conf[group].connection):
+        yield f"[{group}] connection: it is not the URL of a database, as in mysql+pymysql://user:password@host/name"
 
 
 def filters(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -56,6 +61,12 @@ def driver(conf: cfg.ConfigOpts) -> Iterator[str]:
         loader.named(conf)
     except exceptions.NovaException as exc:
         yield str(exc)
+
+
+def bus(conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.wire.rpc import bus
+
+    return bus.wrong(conf)
 
 
 def health(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -84,11 +95,11 @@ def _port(option: str, host: str, port: int) -> Iterator[str]:
         yield f"[DEFAULT] {option}, {option}_port: {host}:{port} cannot be listened on: {exc.strerror or exc}"
 
 
-API_UNDER_WSGI: tuple[Check, ...] = (api_database, health)
+API_UNDER_WSGI: tuple[Check, ...] = (api_database, bus, health)
 METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database, health)
 API: tuple[Check, ...] = (*API_UNDER_WSGI, api_port)
 METADATA: tuple[Check, ...] = (*METADATA_UNDER_WSGI, metadata_port)
-SCHEDULER: tuple[Check, ...] = (api_database, cell_database, filters)
-CONDUCTOR: tuple[Check, ...] = (cell_database,)
-COMPUTE: tuple[Check, ...] = (driver,)
-WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, health, filters, driver)
+SCHEDULER: tuple[Check, ...] = (api_database, cell_database, bus, filters)
+CONDUCTOR: tuple[Check, ...] = (cell_database, bus)
+COMPUTE: tuple[Check, ...] = (bus, driver)
+WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, bus, health, filters, driver)

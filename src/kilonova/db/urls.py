@@ -29,6 +29,15 @@ def text(url: sa.URL) -> str:
     return url.render_as_string(hide_password=False)
 
 
+def readable(url: str) -> bool:
+    """Whether it is the URL of a database at all."""
+    try:
+        _made(url)
+    except sa.exc.ArgumentError:
+        return False
+    return True
+
+
 def with_suffix(url: str, suffix: str) -> str:
     """The URL of the database of the same server whose name has the suffix. Raises sqlalchemy's ArgumentError."""
     parsed = _made(url)

@@ -131,6 +131,7 @@ def test_what_does_not_start_says_why_in_one_line(
 
 WRONG = """
 [DEFAULT]
+transport_url = rabbit://user:se/cr@et@host:5672/
 report_interval = ten
 osapi_compute_listen = 127.0.0.1
 osapi_compute_listen_port = {port}
@@ -163,12 +164,46 @@ def test_everything_that_is_wrong_is_said_at_once_a_line_each(tmp_path: Path) ->
         "[database] connection is not set",
         f"127.0.0.1:{port} cannot be listened on: Address already in use",
         "NoSuchFilter",
+        "[DEFAULT] transport_url: a port is no number",
         "[healthcheck] backends: there is no no_such",
         "compute_driver is 'bochs.Driver'; known are ",
     ):
         assert len([line for line in lines if part in line]) == 1, (part, lines)
-    assert len(lines) == 9
+    assert len(lines) == 10
     assert all(line.startswith("kilonova serve: ") for line in lines)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql+pymysql://u:hush@h:port/nova"])
+def test_a_wrong_address_of_a_database_is_said_and_its_password_is_not(url: str) -> None:
+    conf = configuration.load([])
+    for group, check in (("api_database", checks.api_database), ("database", checks.cell_database)):
+        conf.set_override("connection", url, group)
+        (line,) = check(conf)
+        assert line.startswith(f"[{group}] connection: it is not the URL of a database")
+        assert "hush" not in line
+        conf.set_override("connection", "mysql+pymysql://u:hush@h/nova", group)
+        assert list(check(conf)) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [
+        ("rabbit://", True),
+        ("rabbit://u:p@h:5672,u:p@[::1]:5672,h/v", True),
+        ("fake://a/", True),
+        ("nonsense", False),
+        ("rabit://u:hush@h/", False),
+        ("rabbit://u:hush@h:port/", False),
+        ("rabbit://u:hu/sh@h:1/", False),
+    ],
+)
+def test_a_wrong_address_of_the_bus_is_said_and_its_password_is_not(url: str, good: bool) -> None:
+    conf = configuration.load([])
+    assert list(checks.bus(conf)) == []
+    conf.set_override("transport_url", url)
+    lines = list(checks.bus(conf))
+    assert (lines == []) is good
+    assert "hush" not in "".join(lines)
 
 
 def test_a_secret_that_is_wrong_is_not_shown() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from kilonova.contract import policies
+from kilonova.cmd import one_line
+from kilonova.contract import exceptions, policies
 from kilonova.contract.context import RequestContext
 from kilonova.wire.http.auth import TokenCache
 from kilonova.wire.http.faults import Fault
@@ -72,6 +73,39 @@ def test_a_changed_policy_file_is_obeyed_within_a_second(
     clock.now += 1.5
     assert not enforcer.allows(STOP, MINE, caller("member"))
     assert enforcer.allows(STOP, MINE, caller("boss"))
+
+
+BROKEN = [f'"{STOP}": "role:\n  - [', "- a\n- b\n", "just words"]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_policy_file_is_said_in_one_line_at_the_start(
+    enforcer: Enforcer, policy_file: pathlib.Path, text: str
+) -> None:
+    policy_file.write_text(text)
+    with pytest.raises(exceptions.InvalidConfiguration) as raised:
+        enforcer.load()
+    line = one_line.explained(raised.value)
+    assert line is not None
+    assert line.startswith(f"[oslo_policy] {policy_file}: ")
+    assert line == str(raised.value)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_policy_file_that_breaks_later_changes_nothing_and_is_said_once(
+    enforcer: Enforcer, policy_file: pathlib.Path, clock: Clock, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy_file.write_text(f'"{STOP}": "role:boss"\n')
+    assert enforcer.allows(STOP, MINE, caller("boss"))
+    policy_file.write_text(text)
+    for _ in range(3):
+        clock.now += 1.5
+        assert enforcer.allows(STOP, MINE, caller("boss"))
+        assert not enforcer.allows(STOP, MINE, caller("member"))
+    assert len([record for record in caplog.records if "stays as it was" in record.msg]) == 1
+    policy_file.write_text(f'"{STOP}": "role:member or role:boss or role:other"\n')
+    clock.now += 1.5
+    assert enforcer.allows(STOP, MINE, caller("member"))
 
 
 def test_is_admin_of_older_policy_files(enforcer: Enforcer, policy_file: pathlib.Path) -> None:

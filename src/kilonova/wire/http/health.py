@@ -47,7 +47,7 @@ def _refused(ranges: list[str], backends: list[str]) -> Iterator[str]:
             ipaddress.ip_network(each)
         except ValueError as exc:
             yield f"[{GROUP}] allowed_source_ranges: {exc}"
-    known = metadata.entry_points(group=Healthcheck.NAMESPACE).names
+    known = metadata.entry_points(group=Healthcheck.NAMESPACE).names if backends else frozenset()
     for name in backends:
         if name not in known:
             yield f"[{GROUP}] backends: there is no {name}; known are {', '.join(sorted(known))}"

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from oslo_policy import policy
 
 from kilonova.base import clock
+from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.contract.policies import Rule
 from kilonova.wire.http.faults import forbidden
@@ -49,6 +50,7 @@ class Enforcer:
         self._now = now
         self._looked_at = -_LOOK_SECONDS
         self._rules: Any = None
+        self._said = ""
         self._remembers = False
         self._decisions: dict[Any, bool] = {}
 
@@ -58,13 +60,29 @@ class Enforcer:
         return self._enforcer
 
     def load(self) -> None:
-        """Read the policy file if it changed. Raises what oslo.policy raises for a broken one."""
-        self._enforcer.load_rules()
+        """Read the policy file if it changed. Raises InvalidConfiguration for a broken one; the rules stay."""
+        try:
+            self._enforcer.load_rules()
+        except (AttributeError, TypeError, ValueError, cfg.Error) as exc:
+            where = self._enforcer.policy_path or "policy_file"
+            raise exceptions.InvalidConfiguration(f"[oslo_policy] {where}: {' '.join(str(exc).split())}") from exc
         if self._rules is not self._enforcer.rules:
             self._rules = self._enforcer.rules
             self._remembers = not any("http" in str(check) for check in self._enforcer.rules.values())
             self._decisions = {}
         self._looked_at = self._now()
+
+    def _look_again(self) -> None:
+        """An operator's slip in the file is said, and does not stop the service: it goes on with the rules it has."""
+        try:
+            self.load()
+        except exceptions.InvalidConfiguration as exc:
+            if self._rules is None:
+                raise
+            if self._said != str(exc):
+                LOG.error("the policy stays as it was: %s", exc)
+            self._said = str(exc)
+            self._looked_at = self._now()
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> None:
         """Raise `Fault` 403 when the rule refuses."""
@@ -74,7 +92,7 @@ class Enforcer:
     def allows(self, rule: str, target: Mapping[str, Any] | None, context: RequestContext) -> bool:
         """Whether the rule passes for the target; a token of another scope than the rule takes does not."""
         if self._now() - self._looked_at >= _LOOK_SECONDS:
-            self.load()
+            self._look_again()
         about = {"project_id": context.project_id, "user_id": context.user_id} if target is None else dict(target)
         if not self._remembers:
             return self._decide(rule, about, context)

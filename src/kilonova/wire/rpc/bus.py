@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any, Final
 
 from oslo_config import cfg
 
@@ -153,6 +155,20 @@ def _together(jobs: Sequence[Callable[[], object]]) -> None:
 
 def _name(url: str | None) -> str:
     return (url or "").rstrip("/")
+
+
+_SCHEMES: Final = ("fake", "rabbit")
+_HOST: Final = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
+
+
+def wrong(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """What makes the configured URL none, without any of it: there is a password in it."""
+    scheme, found, rest = (Bus(conf).url or "rabbit://").partition("://")
+    if not found or scheme not in (*_SCHEMES, *metadata.entry_points(group="oslo.messaging.drivers").names):
+        yield "[DEFAULT] transport_url: it begins with the kind of the bus, as in rabbit://user:password@host:5672/"
+        return
+    if not all(_HOST.fullmatch(each.rpartition("@")[2]) for each in rest.partition("/")[0].split(",")):
+        yield "[DEFAULT] transport_url: a port is no number; in a password @ and / are written as %40 and %2F"
 
 
 def _register(conf: cfg.ConfigOpts) -> None:
