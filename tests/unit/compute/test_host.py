@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -214,13 +213,13 @@ def test_heartbeats_count(world: World) -> None:
     assert host.agent.store.service(context.admin(), "h1", "nova-compute").last_seen_up is not None
 
 
-def test_a_host_waits_for_its_conductor(world: World) -> None:
+def test_a_host_waits_for_its_conductor(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.set(rpc_response_timeout=1)
     for server in world.servers:
         server.stop()
     starting = threading.Thread(target=world.host)
     starting.start()
-    time.sleep(1.2)
+    assert wait_for(lambda: "host h1 waits for a conductor" in caplog.text)
     assert "h1" not in world.hosts
     world.servers[0].start()
     starting.join(15)

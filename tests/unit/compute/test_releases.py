@@ -179,13 +179,14 @@ def died_making_a_volume(
     **more: Any,
 ) -> objects.Instance:
     """The agent was killed before it heard that the volume was made; it runs again."""
-    made = threading.Event()
+    made, over = threading.Event(), threading.Event()
     real = Cinder.volume_create
 
     def create(self: Cinder, *args: Any, **kwargs: Any) -> Any:
         real(self, *args, **kwargs)
         made.set()
-        time.sleep(60)
+        over.wait(60)
+        raise SystemExit
 
     monkeypatch.setattr(Cinder, "volume_create", create)
     ctxt = world.ctxt()
@@ -193,6 +194,7 @@ def died_making_a_volume(
     world.cast_build(ctxt, asked, **more)
     assert made.wait(20)
     world.kill()
+    over.set()
     meanwhile(asked)
     monkeypatch.setattr(Cinder, "volume_create", real)
     world.host(loops=loops.make)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from oslo_config import cfg
+from tests.waiting import until
 
 from kilonova.base import ids, present
 from kilonova.conf import default_rpc, upgrade_levels
@@ -41,6 +41,8 @@ class Compute:
         self.name = name
         self.seen: list[tuple[str, Any]] = []
         self.taken = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
     def stop_instance(self, ctxt: Any, *, instance: Any, clean_shutdown: bool) -> None:
         self.seen.append(("stop", (ctxt, instance, clean_shutdown)))
@@ -58,7 +60,7 @@ class Compute:
         raise exceptions.NoValidHost(reason="all are full")
 
     def get_diagnostics(self, ctxt: Any, *, instance: Any) -> Any:
-        time.sleep(0.5)
+        assert self.may_answer.wait(20)
         return {"instance": instance, "set": {1}}
 
     def build_and_run_instance(self, ctxt: Any, **kwargs: Any) -> None:
@@ -94,15 +96,6 @@ def instance(host: str = "h1") -> Any:
     return objects.Instance(uuid=UUID, host=host, metadata={"a": "b"})
 
 
-def wait_for(condition: Callable[[], Any]) -> bool:
-    deadline = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def user() -> context.RequestContext:
     return context.RequestContext("u", "p", roles=["member"], overwrite=False)
 
@@ -136,7 +129,7 @@ def test_a_method_works_for_who_sent_the_message_and_its_thread_for_nobody_after
         for name in ("ann", "joe"):
             ctxt = context.RequestContext(name, "p")
             ComputeClient(bus).pause_instance(ctxt, instance())
-            wait_until(lambda: len(lines) == len(after) + 1)
+            until(lambda: len(lines) == len(after) + 1)
             (said, whose, traceback), (_, worked_for) = lines[-1], hosts["h1"].seen[-1]
             assert worked_for.request_id == whose.request_id == ctxt.request_id
             assert "all are full" in said
@@ -145,13 +138,6 @@ def test_a_method_works_for_who_sent_the_message_and_its_thread_for_nobody_after
     finally:
         logging.getLogger().removeHandler(watch)
     assert after == [None, None]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_the_argument_decides_between_cast_and_call(bus: Bus, hosts: dict[str, Compute]) -> None:
@@ -246,7 +232,7 @@ def test_work_that_takes_long_holds_no_thread_of_the_server(bus: Bus, slow: Slow
         client.stop_instance(user(), instance(), clean_shutdown=True)
     with concurrent.futures.ThreadPoolExecutor(5) as callers:
         calls = [callers.submit(client.get_diagnostics, user(), instance()) for _ in range(5)]
-        assert wait_for(lambda: len(slow.ends) == 10)
+        until(lambda: len(slow.ends) == 10)
         # Others are heard while all of that is under way.
         assert client.get_console_output(user(), instance(), tail_length=3) == "slow:3"
         assert not any(call.done() for call in calls)
@@ -270,7 +256,7 @@ def test_a_later_answer_may_be_an_error(bus: Bus, slow: Slow, error: BaseExcepti
     bus.conf.set_override("rpc_response_timeout", 2)
     with concurrent.futures.ThreadPoolExecutor(1) as callers:
         call = callers.submit(ComputeClient(bus).get_diagnostics, user(), instance())
-        assert wait_for(lambda: slow.ends)
+        until(lambda: slow.ends)
         slow.ends[0].set_exception(error)
         with pytest.raises(told):
             call.result(20)
@@ -299,8 +285,10 @@ def test_a_caller_hears_that_its_call_is_worked_on() -> None:
 
 def test_a_late_answer_is_a_timeout(bus: Bus, hosts: dict[str, Compute]) -> None:
     message = Message("get_diagnostics", {"instance": instance()}, "6.0")
+    hosts["h1"].may_answer.clear()
     with pytest.raises(errors.RPC_LOST):
         bus.call(user(), Address("compute", "h1"), message, 0.1)
+    hosts["h1"].may_answer.set()
 
 
 def test_ping_is_served_everywhere(bus: Bus, hosts: dict[str, Compute]) -> None:
