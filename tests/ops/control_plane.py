@@ -5,22 +5,24 @@ Keystone, Placement, Neutron, Glance and Cinder are fakes on the HTTP level, eve
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import shutil
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import falcon.testing
 from tests import fakes
+from tests.waiting import Late, until
 
 from kilonova import conf as configuration
 from kilonova.cmd import assembly
 from kilonova.contract.context import RequestContext
 from kilonova.db.api import cell_mappings, flavors, host_mappings
 from kilonova.db.cells import CELL0_UUID
+from kilonova.db.flows import FlowTable
 from kilonova.virt.fake.driver import FakeDriver
 from kilonova.virt.fake.faults import Fault
 from kilonova.wire.rpc.bus import Bus
@@ -41,10 +43,6 @@ QUICK = {
     "node_write_delay": 0.05,
 }
 """Options of [kilonova] that make waiting short."""
-
-
-class Slow(AssertionError):
-    """Something did not happen in time."""
 
 
 class ControlPlane:
@@ -209,12 +207,7 @@ class ControlPlane:
 
     def until(self, what: str, test: Callable[[], Any], patience: float = PATIENCE) -> Any:
         """The first true answer of `test`."""
-        ends = time.monotonic() + patience
-        while not (found := test()):
-            if time.monotonic() > ends:
-                raise Slow(f"{what} not within {patience} s")
-            time.sleep(0.05)
-        return found
+        return until(test, patience, what, every=0.05)
 
     def until_status(self, server: str, status: str, patience: float = PATIENCE) -> Any:
         """The server once it has the status and no task. Fails at once when it is in ERROR instead."""
@@ -227,8 +220,8 @@ class ControlPlane:
 
         try:
             return self.until(f"{server} {status}", reached, patience)
-        except Slow as slow:
-            raise Slow(f"{slow}; it is {self.show(server)}") from None
+        except Late as late:
+            raise Late(f"{late}; it is {self.show(server)}") from None
 
     def until_gone(self, server: str, patience: float = PATIENCE) -> None:
         self.until(f"{server} gone", lambda: self.request("GET", f"/servers/{server}").status_code == 404, patience)
@@ -236,6 +229,19 @@ class ControlPlane:
     def active(self, name: str = "one", **server: Any) -> Any:
         """A new server, built."""
         return self.until_status(self.create(name, **server)["id"], "ACTIVE")
+
+    def watch_looks(self, patch: Any) -> Callable[[str], int]:
+        """How often the flows of a database, by its name, have been looked through by all conductors from now on."""
+        looks: collections.Counter[str] = collections.Counter()
+        original = FlowTable.any_due
+
+        def any_due(table: FlowTable, scopes: Any) -> bool:
+            found = original(table, scopes)
+            looks[table.name] += 1
+            return found
+
+        patch.setattr(FlowTable, "any_due", any_due)
+        return lambda name: looks[name]
 
     # What is left behind
 
@@ -262,7 +268,7 @@ class ControlPlane:
         """Nothing is left behind, at once or after the repair loops ran."""
         try:
             self.until("a clean cloud", lambda: not self.leftovers(), 15)
-        except Slow:
+        except Late:
             raise AssertionError(f"left behind: {self.leftovers()}") from None
 
     # Records

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from tests.ops.control_plane import ControlPlane
 
@@ -76,7 +74,6 @@ def test_a_conductor_that_stops_hands_its_builds_on(cloud: ControlPlane) -> None
     servers = [cloud.create(f"n{n}")["id"] for n in range(6)]
     conductor, loops, scheduler = cloud._services
     conductor.stop(5.0)
-    time.sleep(0.5)
     fresh = assembly.conductor(cloud.parts, alone=False)
     cloud._services[:2] = fresh
     loops.stop(1.0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,26 +17,18 @@ from kilonova.conductor.building import sending
 from kilonova.db.engine import Database
 
 SERVICES = ("placement", "neutron", "cinder", "glance")
-SECONDS = 4.0
 
 
 @contextlib.contextmanager
-def away(cloud: ControlPlane, names: tuple[str, ...], how: int, seconds: float = SECONDS) -> Iterator[None]:
-    """The services are away when the block begins, and for some seconds."""
-    fakes = [getattr(cloud.cloud, name) for name in names]
-    for fake in fakes:
-        fake.away = how
-
-    def back() -> None:
-        for fake in fakes:
-            fake.away = None
-
-    timer = threading.Timer(seconds, back)
-    timer.start()
+def away(cloud: ControlPlane, name: str, how: int) -> Iterator[Callable[[int], bool]]:
+    """The service is away inside of the block; tells whether it was asked so often meanwhile."""
+    fake = getattr(cloud.cloud, name)
+    before = len(fake.calls)
+    fake.away = how
     try:
-        yield
+        yield lambda times: len(fake.calls) - before >= times
     finally:
-        timer.join()
+        fake.away = None
 
 
 def devices(cloud: ControlPlane) -> list[dict[str, Any]]:
@@ -49,6 +40,10 @@ def devices(cloud: ControlPlane) -> list[dict[str, Any]]:
     ]
 
 
+def _all_active(cloud: ControlPlane, servers: list[str]) -> bool:
+    return all(cloud.show(server)["status"] == "ACTIVE" for server in servers)
+
+
 @pytest.mark.parametrize("how", [503, 502, 429, 0])
 @pytest.mark.parametrize("name", SERVICES)
 def test_d4_builds_wait_for_a_service_that_is_away(
@@ -58,8 +53,9 @@ def test_d4_builds_wait_for_a_service_that_is_away(
     where: Any = (Placement, "allocation_candidates") if name == "placement" else (sending, "cast_build")
     go_on = cloud.hold(monkeypatch, *where)
     held = [cloud.create(f"s{number}", block_device_mapping_v2=devices(cloud))["id"] for number in range(3)]
-    with away(cloud, (name,), how):
+    with away(cloud, name, how) as asked:
         go_on.set()
+        cloud.until("asked again and again, or not needed", lambda: asked(3 * len(held)) or _all_active(cloud, held))
     for server in held:
         cloud.until_status(server, "ACTIVE")
     assert not cloud.leftovers()
@@ -67,19 +63,25 @@ def test_d4_builds_wait_for_a_service_that_is_away(
 
 @pytest.mark.parametrize("how", [503, 0])
 @pytest.mark.parametrize("name", SERVICES[:3])
-def test_d4_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, how: int) -> None:
+def test_d4_an_accepted_delete_is_carried_out(
+    cloud: ControlPlane, forward: Callable[[float], None], name: str, how: int
+) -> None:
     """Though the service stays away for longer than a host waits for it."""
     cloud.conf.set_override("service_patience", 1.0, "kilonova")
     servers = [cloud.active(block_device_mapping_v2=devices(cloud))["id"], cloud.active("two")["id"]]
     seen: set[str] = set()
-    with away(cloud, (name,), how):
+
+    def look() -> None:
+        answers = [cloud.request("GET", f"/servers/{server}", user="admin") for server in servers]
+        seen.update(answer.json["server"]["status"] for answer in answers if answer.status_code == 200)
+
+    with away(cloud, name, how) as asked:
         for server in servers:
             cloud.delete(server)
-        ends = time.monotonic() + SECONDS - 0.5
-        while time.monotonic() < ends:
-            answers = [cloud.request("GET", f"/servers/{server}", user="admin") for server in servers]
-            seen |= {answer.json["server"]["status"] for answer in answers if answer.status_code == 200}
-            time.sleep(0.2)
+        for times in (4, 8):
+            cloud.until("asked again and again", lambda times=times: look() or asked(times))
+            forward(1.5)
+        look()
     for server in servers:
         cloud.until_gone(server)
     assert "ERROR" not in seen
@@ -90,13 +92,13 @@ def test_d4_an_accepted_delete_is_carried_out(cloud: ControlPlane, name: str, ho
 def test_d4_a_database_that_is_full_for_a_while(
     cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Nothing can be written for some seconds, in the middle of builds and deletions."""
+    """Nothing can be written for a while, in the middle of builds and deletions."""
     gone = [cloud.active(f"d{number}")["id"] for number in range(2)]
     made = [cloud.create(f"s{number}")["id"] for number in range(3)]
     for server in gone:
         cloud.delete(server)
     database = cloud.parts.cells.api if name == "api" else cloud.parts.cells.cell(CELL).database
-    full = threading.Event()
+    full, refused = threading.Event(), []
     full.set()
     write = Database.write
 
@@ -105,10 +107,11 @@ def test_d4_a_database_that_is_full_for_a_while(
         with write(self) as tx:
             yield tx
             if self is database and full.is_set():
+                refused.append(self)
                 raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
 
     monkeypatch.setattr(Database, "write", writing)
-    time.sleep(SECONDS)
+    cloud.until("refused again and again", lambda: len(refused) >= 20)
     full.clear()
     for server in made:
         cloud.until_status(server, "ACTIVE", 60)

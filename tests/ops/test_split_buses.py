@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pathlib
-import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from tests.ops.peer_conductor import PeerConductor
 from kilonova.cmd import assembly
 from kilonova.conductor import schedulers
 from kilonova.conductor.service import Service as Conductor
+from kilonova.conductor.world import API_STORE
 from kilonova.db import flows
 from kilonova.db.api import cell_mappings
 from kilonova.flow.store import FlowRow, State
@@ -63,10 +63,15 @@ def split(tmp_path: pathlib.Path, templates: pathlib.Path) -> Iterator[SplitBuse
     made.close()
 
 
-def test_c1_a_conductor_without_a_scheduler_on_its_bus_leaves_batches_alone(split: SplitBuses) -> None:
+def test_c1_a_conductor_without_a_scheduler_on_its_bus_leaves_batches_alone(
+    split: SplitBuses, monkeypatch: pytest.MonkeyPatch, forward: Callable[[float], None]
+) -> None:
     split.upper.stop()
     server = split.create()["id"]
-    time.sleep(3.0)
+    looks = split.watch_looks(monkeypatch)
+    forward(3.0)
+    before = looks(API_STORE)
+    split.until("looked through", lambda: looks(API_STORE) >= before + 5)
     batch = split.batch(server)
     assert (batch.state, batch.lease_epoch, batch.tries) == (State.OFFERED, 0, 0)
     again: Any = Conductor(split.conf, split.parts.cells, split.parts.bus, split.cloud.clients, "upper")
@@ -106,10 +111,15 @@ def _without_scheduler(cloud: ControlPlane) -> Any:
     return scheduler
 
 
-def test_c1_a_cast_waits_for_a_scheduler_that_comes_later(cloud: ControlPlane) -> None:
+def test_c1_a_cast_waits_for_a_scheduler_that_comes_later(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch, forward: Callable[[float], None]
+) -> None:
     _without_scheduler(cloud)
     server = cloud.create()["id"]
-    time.sleep(2.0)
+    looks = cloud.watch_looks(monkeypatch)
+    forward(2.0)
+    before = looks(API_STORE)
+    cloud.until("looked through", lambda: looks(API_STORE) >= before + 5)
     assert cloud.show(server)["status"] == "BUILD"
     (batch,) = cloud.parts.cells.api.query(flows.history, server)
     assert (batch.position, batch.tries, batch.lease_owner) == (None, 0, None)
@@ -119,13 +129,20 @@ def test_c1_a_cast_waits_for_a_scheduler_that_comes_later(cloud: ControlPlane) -
     cloud.until_status(server, "ACTIVE")
 
 
-def test_c1_a_peers_conductor_on_the_same_bus_is_no_scheduler(cloud: ControlPlane) -> None:
+def test_c1_a_peers_conductor_on_the_same_bus_is_no_scheduler(
+    cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _without_scheduler(cloud)
+    client = cloud._services[0].world.schedulers._client
+    asked: list[Any] = []
+    ping = client.ping
+    monkeypatch.setattr(client, "ping", lambda *words, **more: asked.append(words) or ping(*words, **more))
     peer = PeerConductor(cloud)
     peer.held.set()
     peer.start()
     try:
-        time.sleep(1.0)
+        before = len(asked)
+        cloud.until("asked again and again", lambda: len(asked) >= before + 4)
         assert not cloud._services[0].world.schedulers.there()
     finally:
         peer.stop()
