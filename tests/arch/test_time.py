@@ -31,3 +31,39 @@ def test_the_time_is_read_at_one_place() -> None:
         if isinstance(node, ast.Attribute) and (_named(node.value), node.attr) in READS
     ]
     assert found == []
+
+
+LONGEST_SLEEP = 0.3
+"""Seconds. What comes by itself is polled for (tests/waiting.py); for the rest, tests let time pass (`forward`)."""
+
+
+def _numbers(path: pathlib.Path) -> dict[str, float]:
+    """What names of a module stand for numbers."""
+    return {
+        target.id: node.value.value
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.value, int | float)
+    }
+
+
+def _longest(sleep: ast.Call, named: dict[str, float]) -> float:
+    """The greatest number in what is slept for."""
+    inside = [part for word in sleep.args for part in ast.walk(word)]
+    literal = [part.value for part in inside if isinstance(part, ast.Constant) and isinstance(part.value, int | float)]
+    return max(
+        [*literal, *(named[part.id] for part in inside if isinstance(part, ast.Name) and part.id in named)], default=0
+    )
+
+
+def test_no_test_sleeps_for_a_fixed_time() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("unit", "ops")
+        for path in sorted((ROOT / "tests" / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and _named(node.func) == "sleep"
+        if _longest(node, _numbers(path)) >= LONGEST_SLEEP
+    ]
+    assert found == []
