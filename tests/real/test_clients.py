@@ -15,8 +15,9 @@ from keystoneauth1.identity import v3
 from tests.real.clouds import Started
 
 from kilonova import conf as options
+from kilonova.api.servers import hostnames
 from kilonova.clients.bundle import Clients
-from kilonova.clients.http import ServiceUnavailable
+from kilonova.clients.http import ServiceError, ServiceUnavailable
 from kilonova.clients.placement import client as placement_client
 from kilonova.contract import context, exceptions, objects
 
@@ -232,6 +233,23 @@ def test_an_admin_without_token_may_clean_up(clients, user, admin, server, netwo
     clients.neutron.allocate(user, server, [objects.NetworkRequest(network_id=network)], None, "fake-host")
     clients.neutron.deallocate(admin, server)
     assert clients.neutron.ports_by_device(admin, server.uuid, server.project_id) == []
+
+
+@pytest.mark.parametrize(("name", "count"), [("é", 2), ("a" * 63, 2), ("a" * 60 + "-b", 3), ("-x-", 1), ("A_b.", 1)])
+def test_r24_derived_names_are_taken(clients, user, server, network, name, count):
+    server.hostname = hostnames.of_server(None, name, server.uuid, count - 1, count)
+    [vif] = clients.neutron.allocate(user, server, [objects.NetworkRequest(network_id=network)], None, None)
+    assert clients.neutron.rest.port_show(user, vif["id"])["dns_name"] == server.hostname.lower()
+    clients.neutron.deallocate(user, server)
+
+
+def test_r24_a_name_that_is_none_is_refused_in_neutrons_words(clients, user, server, network):
+    server.hostname = "a-"
+    with pytest.raises(ServiceError) as caught:
+        clients.neutron.allocate(user, server, [objects.NetworkRequest(network_id=network)], None, None)
+    assert caught.value.refuses
+    assert "'a-' not a valid PQDN or FQDN" in (caught.value.words or "")
+    assert clients.neutron.ports_by_device(user, server.uuid, server.project_id) == []
 
 
 # --- glance ------------------------------------------------------------------------------------
