@@ -99,6 +99,9 @@ class Theatre(Protocol):
     def meanwhile(self) -> None:
         """Called while the flow rests: the rest of the world goes on (hosts work, users look)."""
 
+    def sent(self) -> int:
+        """How many times a flow has asked for a change outside of its databases."""
+
     def check(self, row: FlowRow, case: Case) -> None:
         """Assert that the world and the record agree."""
 
@@ -163,6 +166,7 @@ class _Play:
         self._describe = describe_failure
         self._lives = itertools.count()
         self._expected: type[BaseException] | None = None
+        self._sent_before: int | None = None
         self.at = ("", "")
         """("do" or "undo", stage) where the worker is."""
         self.first = theatre.offer()
@@ -186,6 +190,9 @@ class _Play:
             met = exc
         expected = self._expected or type(None)
         assert isinstance(met, expected), f"the worker met {met!r}, and {expected.__name__} was to come"
+        if self._sent_before is not None:
+            assert self.theatre.sent() == self._sent_before, "a worker that stalled sent something when it came back"
+            self._sent_before = None
 
     def happens(self, trouble: Trouble, stage: str) -> bool:
         """Whether this is the moment of a trouble that is still to happen."""
@@ -212,6 +219,7 @@ class _Play:
             self.drive()
             self.theatre.meanwhile()
         self.at, self._expected = place, LeaseLost
+        self._sent_before = self.theatre.sent()
 
     def _told(self, stage: Stage) -> Stage:
         undo = None if stage.undo is None else self._told_undo(stage.name, stage.undo)

@@ -444,6 +444,20 @@ def test_a_batch_leaves_alone_what_another_one_builds(stage: Stage) -> None:
     assert stage.buried(server) is None
 
 
+def test_d6_a_cast_for_one_of_several_servers_that_are_being_built_puts_nothing_down(stage: Stage) -> None:
+    """Nor when no batch is on record under that server: flows tell it themselves."""
+    new = stage.post(2)
+    begin(stage, new)
+    turn(stage)
+    specs = list(new.frame["request_specs"])
+    second = specs[1]["nova_object.data"]["instance_uuid"]
+    late = msgspec.structs.replace(
+        new, id=str(uuid.uuid4()), subject_id=second, frame={**new.frame, "request_specs": specs[::-1]}
+    )
+    assert not stage.api_store.offer(late, build.was_taken)
+    assert stage.api_store.active(second, offers.BUILD_BATCH) == []
+
+
 def test_the_reason_of_a_peers_host_is_told_without_its_paths() -> None:
     retry = {"num_attempts": 3, "hosts": [["h", "h"]], "exc_reason": "Could not open '/var/lib/nova/x': busy"}
     with pytest.raises(exceptions.MaxRetriesExceeded, match=r"Last exception: Could not open '\(.*\)': busy"):

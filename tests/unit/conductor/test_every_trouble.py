@@ -37,6 +37,12 @@ class Play:
     def meanwhile(self) -> None:
         self.stage.compute.work()
 
+    def sent(self) -> int:
+        cloud = self.stage.cloud
+        services = (cloud.placement, cloud.neutron, cloud.cinder, cloud.glance)
+        changes = [call for service in services for call in service.calls if call[0] != "GET"]
+        return len(changes) + len(self.stage.compute.casts) + self.stage.scheduler.calls
+
     def agree(self) -> None:
         """An ACTIVE server holds one claim and one port, any other nothing; there is one record of it at most."""
         server, buried = self.stage.server(self.server), self.stage.buried(self.server)

@@ -52,6 +52,7 @@ def settle(run: Run, place: Place, candidates: Sequence[objects.Selection]) -> N
         # Its host may have let go of the claim meanwhile, because its user deleted it.
         server = place.database.query(records.look, run.subject_id)
     if server is None or _ends(server):
+        run.guard()
         resources.release_allocations(run.world, context(run), run.subject_id)
 
 

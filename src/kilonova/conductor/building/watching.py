@@ -76,6 +76,7 @@ def later_try(run: Run, place: Place) -> bool:
 def _gone(run: Run, place: Place) -> None:
     """The user was faster. A host that still works on the server cleans up itself; what nobody holds is let go here."""
     world, ctxt = run.world, context(run)
+    run.guard()
     resources.release_allocations(world, ctxt, run.subject_id)
     ended = place.database.query(records.look_back, run.subject_id)
     if ended is not None:

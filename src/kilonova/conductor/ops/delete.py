@@ -120,6 +120,7 @@ def end_moves(run: Run) -> None:
     world: World = run.world
     place = world.place_of_run(run)
     for uuid in place.database.query(migrations.migration_uuids_waiting, run.subject_id):
+        run.guard()
         resources.release_allocations(world, context(run), uuid)
         place.database.run(migrations.migration_confirm, uuid)
 
@@ -130,6 +131,7 @@ def end_snapshot(run: Run) -> None:
     ended = world.place_of_run(run).database.query(records.look_back, run.subject_id)
     image = ended.system_metadata.get("shelved_image_id") if ended is not None else None
     if image:
+        run.guard()
         resources.release_image(world, context(run), image)
 
 
@@ -141,6 +143,7 @@ def sweep(run: Run) -> None:
     if tries:
         place.database.run(flows.wake, run.subject_id, offers.RESCHEDULE)
     # Always: a host of Nova's ends the claim after the record, and may have died in between.
+    run.guard()
     resources.release_allocations(world, context(run), run.subject_id)
     ended = place.database.query(records.look_back, run.subject_id)
     if ended is not None and ended.launched_at is None:
