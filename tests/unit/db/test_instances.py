@@ -199,21 +199,40 @@ def test_impossible_filters_are_refused(five: Database, filters: dict[str, Any])
         listed(five, filters)
 
 
+def test_what_an_address_matches_is_asked_for_a_page_at_a_time(five: Database) -> None:
+    """However many servers it matches, the statement names no more of them than the page has."""
+    for number in range(4):
+        five.run(instances.instance_info_cache_update, f"i{number}", network_info(f"10.0.0.{number}"))
+    wanted = listed(five, {"ip": "10.0.0"})
+    assert len(wanted) > 1
+    asked: list[Any] = []
+    sa.event.listen(five.engine, "before_cursor_execute", lambda _c, _u, _s, parameters, *_: asked.append(parameters))
+    found = five.query(instances.instance_list, {"ip": "10.0.0"}, limit=1)
+    assert [one["uuid"] for one in found] == wanted[:1]
+    assert not any(uuid in parameters for parameters in asked for uuid in wanted[1:])
+    after = five.query(instances.instance_list, {"ip": "10.0.0"}, limit=1, marker=wanted[0])
+    assert [one["uuid"] for one in after] == wanted[1:2]
+
+
 def test_o1_a_row_that_was_never_changed_has_a_time(cell_db: Database) -> None:
+    check_times(cell_db, "i")
+
+
+def check_times(cell_db: Database, uuid: str) -> None:
     """In each list, whoever asks."""
     day = datetime.datetime(2024, 1, 1)
     before, after = day - datetime.timedelta(hours=1), day + datetime.timedelta(hours=1)
-    cell_db.run(instances.instance_create, {"uuid": "i", "project_id": "p", "created_at": day})
-    move = {"instance_uuid": "i", "status": "error", "created_at": day, "migration_type": "resize", "hidden": False}
+    cell_db.run(instances.instance_create, {"uuid": uuid, "project_id": "p", "created_at": day})
+    move = {"instance_uuid": uuid, "status": "error", "created_at": day, "migration_type": "resize", "hidden": False}
     cell_db.run(query.insert, MIGRATIONS, move | {"uuid": "m"})
-    cell_db.run(query.insert, INSTANCE_ACTIONS, {"instance_uuid": "i", "request_id": "r", "created_at": day})
+    cell_db.run(query.insert, INSTANCE_ACTIONS, {"instance_uuid": uuid, "request_id": "r", "created_at": day})
     ctxt = context.admin()
     asked: list[Callable[[dict[str, Any]], Any]] = [
         lambda filters: cell_db.query(instances.instance_list, filters),
         lambda filters: cell_db.query(migration.get_by_filters, ctxt, filters).objects,
-        lambda filters: cell_db.query(action.get_by_instance_uuid, ctxt, "i", None, None, filters).objects,
+        lambda filters: cell_db.query(action.get_by_instance_uuid, ctxt, uuid, None, None, filters).objects,
         lambda filters: cell_db.query(
-            instance_actions.action_list, "i", **{name.replace("-", "_"): when for name, when in filters.items()}
+            instance_actions.action_list, uuid, **{name.replace("-", "_"): when for name, when in filters.items()}
         ),
     ]
     for ask in asked:
@@ -221,7 +240,7 @@ def test_o1_a_row_that_was_never_changed_has_a_time(cell_db: Database) -> None:
         assert found == [1, 0, 0, 1]
     assert len(cell_db.query(served.get_by_filters, ctxt, {"changes-since": before}).objects) == 1
     # Nothing but its end may ever happen to it.
-    cell_db.run(instances.instance_destroy, "i")
+    cell_db.run(instances.instance_destroy, uuid)
     assert len(cell_db.query(instances.instance_list, {"changes-since": after})) == 1
 
 

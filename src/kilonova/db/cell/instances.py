@@ -109,12 +109,14 @@ def instance_list(
     order, weights = sorting.ordered(tx, INSTANCES, sort), sorting.weights(tx, INSTANCES, sort)
     statement = query.selection(INSTANCES, frozenset({*columns, *(key for key, _ in sort), "uuid"}))
     with _filtering(tx, filters or {}):
-        narrowed = _narrowed(tx, statement, filters or {})
-        if narrowed is None:
+        if _is_impossible(filters or {}):
             return []
         if marker is not None:
-            narrowed = narrowed.where(sorting.after(tx, INSTANCES, sort, _marker(tx, marker, sort)))
-        found = query.rows(tx, narrowed.add_columns(*weights).order_by(*order).limit(limit))
+            statement = statement.where(sorting.after(tx, INSTANCES, sort, _marker(tx, marker, sort)))
+        narrowed = _narrowed(tx, statement.order_by(*order), filters or {}, limit)
+        if narrowed is None:
+            return []
+        found = query.rows(tx, narrowed.add_columns(*weights).limit(limit))
     instance_parts.attach(tx, found, parts)
     return found
 
@@ -308,30 +310,38 @@ def _filtering(tx: Tx, filters: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def _narrowed(tx: Tx, statement: sa.Select[Any], filters: Mapping[str, Any]) -> sa.Select[Any] | None:
-    """The statement with the filters; None when they cannot match anything."""
-    if any(isinstance(value, (list, tuple, set, frozenset)) and not value for value in filters.values()):
+def _is_impossible(filters: Mapping[str, Any]) -> bool:
+    """Whether one of the filters names nothing that there could be."""
+    return any(isinstance(value, (list, tuple, set, frozenset)) and not value for value in filters.values())
+
+
+def _narrowed(
+    tx: Tx, statement: sa.Select[Any], filters: Mapping[str, Any], limit: int | None = None
+) -> sa.Select[Any] | None:
+    """The statement with the filters, of which `limit` rows are wanted; None when they cannot match anything."""
+    if _is_impossible(filters):
         return None
-    where = instance_filters.conditions(filters, tx.dialect.name)
-    if any(filters.get(name) for name in instance_filters.ADDRESSES):
-        matching = _with_address(tx, where, filters)
-        if not matching:
-            return None
-        where.append(_C.uuid.in_(matching))
-    return statement.where(*where)
+    statement = statement.where(*instance_filters.conditions(filters, tx.dialect.name))
+    if not any(filters.get(name) for name in instance_filters.ADDRESSES):
+        return statement
+    matching = _with_address(tx, statement, filters, limit)
+    return statement.where(_C.uuid.in_(matching)) if matching else None
 
 
-def _with_address(tx: Tx, where: Sequence[sa.ColumnElement[bool]], filters: Mapping[str, Any]) -> list[str]:
-    """The uuids among those that match `where` whose fixed addresses match `ip` and `ip6`."""
+def _with_address(tx: Tx, narrowed: sa.Select[Any], filters: Mapping[str, Any], limit: int | None) -> list[str]:
+    """The uuids of the first that match the statement whose fixed addresses match `ip` and `ip6`."""
     cache = INSTANCE_INFO_CACHES
-    statement = sa.select(_C.uuid, cache.c.network_info).join_from(INSTANCES, cache, cache.c.instance_uuid == _C.uuid)
+    columns = narrowed.with_only_columns(_C.uuid, cache.c.network_info)
+    statement = columns.join_from(INSTANCES, cache, cache.c.instance_uuid == _C.uuid)
     asked = [
         (version, patterns.matcher(name, filters[name]))
         for name, version in instance_filters.ADDRESSES.items()
         if filters.get(name)
     ]
-    found = []
-    for uuid, text in tx.execute(statement.where(*where)):
+    found: list[str] = []
+    for uuid, text in tx.execute(statement):
+        if len(found) == limit:
+            break
         addresses = _addresses(text)
         # With both filters either may match, as in the API.
         if any(v == version and pattern.match(a) for version, pattern in asked for v, a in addresses):
