@@ -84,6 +84,9 @@ class Network:
         if self.answer != "plugged":
             raise exceptions.VirtualInterfaceCreateException()
 
+    def pause(self, uuid, seconds):
+        time.sleep(seconds)
+
 
 class Host:
     def __init__(self, root: pathlib.Path, image: pathlib.Path) -> None:
