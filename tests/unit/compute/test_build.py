@@ -449,6 +449,21 @@ def test_d9_of_two_at_once_the_later_member_yields(
     assert world.leftovers(second.uuid) == NOTHING
 
 
+def test_d9_a_member_that_leaves_its_host_between_two_reads_is_in_no_other_cell(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = world.host("h1").agent
+    ctxt = world.ctxt()
+    first, second = world.asked(ctxt, host="h1"), world.asked(ctxt, host="h2")
+    hints = {"scheduler_hints": {"group": [world.group("affinity", first.uuid, second.uuid)]}}
+    answers = iter([["h2"], []])
+    monkeypatch.setattr(agent.store, "group_hosts", lambda *asked, **excluded: next(answers, []))
+    monkeypatch.setattr(group, "PAUSES", (0.01,) * 3)
+    world.cast_build(ctxt, first, filter_properties={"retry": {"num_attempts": 1, "hosts": []}, **hints})
+    world.until(first.uuid, vm_state="active")
+    assert not world.tasks.builds
+
+
 @pytest.mark.parametrize(
     ("mine", "others", "host"),
     [

@@ -84,7 +84,10 @@ def _keep_together(build: Build, group: objects.InstanceGroup) -> None:
         return
     others = agent.store.instances_by_uuid(ctxt, set(group.members) - {uuid})
     placed = {each.uuid: each for each in others if each.host is not None}
-    if hosts - {each.host for each in placed.values()}:
+    if unknown := hosts - {each.host for each in placed.values()}:
+        if unknown.isdisjoint(agent.store.group_hosts(ctxt, group, exclude=[uuid])):
+            # It left its host between the two reads.
+            raise LaterMemberError
         # One is in another cell, and nothing more is known of it.
         raise exceptions.GroupAffinityViolation(instance_uuid=uuid, policy="Affinity")
     states = {each.uuid: (each.host, stays(each) or each.uuid in agent.looked) for each in placed.values()}
