@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import falcon.testing
 import pytest
 from tests.fakes import Cloud
 from tests.real.database_fixtures import database_server, new_databases
@@ -19,9 +20,10 @@ from tests.unit.db.test_patterns import BROKEN, GOOD, SLOW, TEXTS
 from kilonova import conf as configuration
 from kilonova.api.app import make_app
 from kilonova.contract.nouns.server_tags import MOST as MOST_TAGS
-from kilonova.contract.nouns.servers import SORT_KEYS
+from kilonova.contract.nouns.servers import LIST, SORT_KEYS
 from kilonova.db import patterns
 from kilonova.db.api import cell_mappings
+from kilonova.db.cell.tables import INSTANCES
 from kilonova.db.cells import CELL0_UUID, Cells
 from kilonova.db.engine import Database
 from kilonova.db.migrations import sync
@@ -83,6 +85,21 @@ def test_r01_no_pattern_is_a_fault(world: World, server: str, name: str) -> None
             assert answer.status_code == 200, (pattern, answer.text)
         if pattern in SLOW:
             assert answer.status_code == 400, (pattern, answer.text)
+
+
+FILTERS = sorted(set(LIST.query.shape(90).names(90)) - {"limit", "marker", "sort_key", "sort_dir"})
+
+
+@pytest.mark.parametrize("prefix", ["/v2.1", "/v2"])
+def test_r01_no_filter_is_a_fault_whatever_the_type_of_its_column(world: World, server: str, prefix: str) -> None:
+    """The old endpoint takes any parameter, and so any column."""
+    names = FILTERS if prefix == "/v2.1" else sorted({*FILTERS, *(str(column.name) for column in INSTANCES.columns)})
+    client = falcon.testing.TestClient(world.app)
+    for name in names:
+        for value in ("abc", "1", "-1", "9" * 30, "", "a++", "true", "2026-01-01T00:00:00Z", "::1", "é"):
+            headers = {"X-Auth-Token": f"admin:{PROJECT}", "OpenStack-API-Version": "compute 2.90"}
+            answer = client.simulate_get(f"{prefix}/servers", params={name: value}, headers=headers)
+            assert answer.status_code in (200, 400, 403), (name, value, answer.text)
 
 
 def test_r01_a_pattern_means_the_same_here(world: World) -> None:

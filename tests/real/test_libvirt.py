@@ -29,6 +29,7 @@ from kilonova.contract import exceptions, objects
 from kilonova.contract.states import Power
 from kilonova.metadata.configdrive import Documents
 from kilonova.virt.driver import BlockDevices, GuestChange, LocalDisk, Services, Volume
+from kilonova.virt.libvirt import tap
 from kilonova.virt.libvirt.driver import LibvirtDriver
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -270,6 +271,31 @@ def test_a_port_is_plugged_and_waited_for(host, port):
     assert host.driver.guest(spec.instance.uuid).power_state == Power.RUNNING
     host.driver.destroy(None, spec.instance, [port], BlockDevices())
     assert ports_on_switch() == []
+
+
+def test_what_the_record_forgot_is_unplugged(host, monkeypatch):
+    """A port was deleted while its server ran, and its device did not go at once."""
+    vif = guests.ovs_port(type="tap", details={})
+    device = pathlib.Path("/sys/class/net") / vif["devname"]
+    spec = host.spec(network_info=[vif])
+    host.driver.spawn(None, spec)
+    assert (device / "mtu").read_text().strip() == "1450"
+
+    def busy(name):
+        raise subprocess.CalledProcessError(2, ["ip"], stderr=b"busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tap, "delete", busy)
+        host.driver.destroy(None, spec.instance, [], BlockDevices())
+    assert device.exists()
+    again = host.new_driver()
+    try:
+        assert spec.instance.uuid in again.leftovers()
+        again.unplug(spec.instance.uuid)
+        assert not device.exists()
+        assert again.leftovers() == set()
+    finally:
+        again.stop()
 
 
 def test_a_network_that_does_not_answer_leaves_nothing(host, port):
