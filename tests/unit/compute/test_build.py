@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.guests import IMAGE_ID
 from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
-from kilonova.compute.ops.build import failure, group
+from kilonova.compute.ops.build import failure, group, job
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
 from kilonova.virt.fake.driver import FakeDriver
@@ -378,6 +378,27 @@ def test_a_build_of_a_server_that_is_elsewhere_is_refused(world: World) -> None:
     assert (now.vm_state, now.task_state, now.host) == ("active", "rebooting", "h2")
     assert len(world.cloud.neutron.ports_of(server.uuid)) == 1
     assert world.cloud.placement.held(server.uuid)
+
+
+def test_a_cast_that_waited_while_its_host_was_down_is_refused_once_another_has_built_the_server(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctxt = world.ctxt()
+    world.host("h2")
+    asked = world.asked(ctxt, "h2")
+    late = asked.obj_clone()
+    world.cast_build(ctxt, asked, "h2")
+    world.until(asked.uuid, vm_state="active", task_state=None)
+    world.idle()
+    journal, ended = world.host().agent.journal, []
+    finish = journal.finish
+    monkeypatch.setattr(journal, "finish", lambda *args: (finish(*args), ended.append(args[2])))
+    world.cast_build(ctxt, late, "h1")
+    assert wait_for(lambda: ended == [job.REFUSED])
+    world.idle()
+    now = world.server(asked.uuid)
+    assert (now.vm_state, now.task_state, now.host) == ("active", None, "h2")
+    assert len(world.cloud.neutron.ports_of(asked.uuid)) == 1
 
 
 def test_builds_are_bounded_and_others_wait(world: World) -> None:

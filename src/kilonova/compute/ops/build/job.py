@@ -32,8 +32,9 @@ class Build:
     """True once volumes may have been asked for that are not on record."""
     spawning: bool = False
     """True once the driver was asked to make the guest."""
-    task: Any = (Task.SCHEDULING, None)
-    """The task state (or states) that the record has unless somebody else took the server over."""
+    task: Any = Task.SCHEDULING
+    """The task state (or states) that the record has unless somebody else took the server over, or has built it: a cast
+    may wait for as long as its host is down."""
 
     def save(self, task: str | None) -> None:
         """Write what changed, and the next task state, by compare-and-swap."""
