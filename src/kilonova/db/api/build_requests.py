@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,6 +30,13 @@ def build_request_list(
     if instance_uuids is not None:
         statement = statement.where(_C.instance_uuid.in_(list(instance_uuids)))
     return query.rows(tx, statement)
+
+
+def build_request_old(tx: Tx, before: datetime.datetime, *, after: int = 0, limit: int = 500) -> list[Row]:
+    """A page, by number, of the requests made before a time (naive UTC): `id`, whose they are, and when they came."""
+    columns = (_C.id, _C.instance_uuid, _C.project_id, _C.created_at)
+    statement = sa.select(*columns).where(_C.created_at < before, _C.id > after)
+    return query.rows(tx, statement.order_by(_C.id).limit(limit))
 
 
 def build_request_unplaced(tx: Tx, project_id: str) -> list[str]:

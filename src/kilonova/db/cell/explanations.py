@@ -14,11 +14,14 @@ from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
 _I, _N, _M = INSTANCES.c, COMPUTE_NODES.c, MIGRATIONS.c
+PAGE = 500
+"""Rows that are looked at at a time."""
+
 MIGRATION_ENDED = ("confirmed", "reverted", "failed", "completed", "cancelled", "done", "error")
 """Statuses of migrations after which nothing is on its way any more."""
 
 _SERVER = (
-    _I.uuid, _I.deleted, _I.vm_state, _I.task_state, _I.host, _I.node, _I.project_id, _I.user_id,
+    _I.id, _I.uuid, _I.deleted, _I.vm_state, _I.task_state, _I.host, _I.node, _I.project_id, _I.user_id,
     _I.created_at, _I.updated_at, _I.launched_at,
 )  # fmt: skip
 
@@ -57,17 +60,25 @@ def open_migrations(tx: Tx, uuids: Collection[str]) -> list[Row]:
     return query.rows(tx, sa.select(_M.uuid, _M.instance_uuid).where(_M.deleted == 0, going_on, wanted))
 
 
-def servers_in_task(tx: Tx, tasks: Collection[str], unchanged_since: datetime.datetime, limit: int = 500) -> list[Row]:
-    """Living servers that a task has held since before a time (naive UTC)."""
-    changed = sa.func.coalesce(_I.updated_at, _I.created_at)
-    held = (_I.deleted == 0, _I.task_state.in_(list(tasks)), changed < unchanged_since)
-    return query.rows(tx, sa.select(*_SERVER).where(*held).order_by(_I.id).limit(limit))
+def servers_in_task(
+    tx: Tx, tasks: Collection[str], unchanged_since: datetime.datetime, *, after: int = 0, limit: int = PAGE
+) -> list[Row]:
+    """A page, by number, of the living servers that a task has held since before a time (naive UTC)."""
+    return _unchanged(tx, _I.task_state.in_(list(tasks)), unchanged_since, after, limit)
 
 
-def servers_in_state(tx: Tx, vm_state: str, unchanged_since: datetime.datetime, limit: int = 500) -> list[Row]:
-    """Living servers in a state, unchanged since before a time (naive UTC)."""
+def servers_in_state(
+    tx: Tx, vm_state: str, unchanged_since: datetime.datetime, *, after: int = 0, limit: int = PAGE
+) -> list[Row]:
+    """A page, by number, of the living servers in a state, unchanged since before a time (naive UTC)."""
+    return _unchanged(tx, _I.vm_state == vm_state, unchanged_since, after, limit)
+
+
+def _unchanged(
+    tx: Tx, condition: sa.ColumnElement[bool], since: datetime.datetime, after: int, limit: int
+) -> list[Row]:
     changed = sa.func.coalesce(_I.updated_at, _I.created_at)
-    held = (_I.deleted == 0, _I.vm_state == vm_state, changed < unchanged_since)
+    held = (_I.deleted == 0, condition, changed < since, _I.id > after)
     return query.rows(tx, sa.select(*_SERVER).where(*held).order_by(_I.id).limit(limit))
 
 

@@ -22,6 +22,7 @@ from kilonova.db.objects import service
 from kilonova.db.query import Row
 from kilonova.flow import offers
 from kilonova.flow.seal import Seal
+from kilonova.reconcile.control import pages
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.loop import Loop, Suspect
 
@@ -82,9 +83,17 @@ class StuckTasks(Loop):
 
 
 def _held(tx: Any, since: datetime.datetime) -> list[Row]:
-    rows = explanations.servers_in_task(tx, [*SENT_AGAIN, Task.DELETING], since)
-    left = explanations.servers_in_state(tx, VM.DELETED, since)
-    rows += [row for row in left if row["task_state"] is None]
+    tasks = [*SENT_AGAIN, Task.DELETING]
+    rows = pages.first(
+        lambda after: explanations.servers_in_task(tx, tasks, since, after=after), lambda page: _undriven(tx, page)
+    )
+    return rows + pages.first(
+        lambda after: explanations.servers_in_state(tx, VM.DELETED, since, after=after),
+        lambda page: _undriven(tx, [row for row in page if row["task_state"] is None]),
+    )
+
+
+def _undriven(tx: Any, rows: list[Row]) -> list[Row]:
     active = flows.active_subjects(tx, [each["uuid"] for each in rows])
     heard = {each["host"] for each in _recent_computes(tx, {row["host"] for row in rows if row["host"]})}
     return [row for row in rows if row["uuid"] not in active and (_is_deletion(row) or row["host"] in heard)]
@@ -95,9 +104,8 @@ def _is_deletion(row: Row) -> bool:
 
 
 def _recent_computes(tx: Any, hosts: set[str]) -> list[Any]:
-    """Services of the hosts; one that was not heard of for minutes gets nothing sent again."""
+    """Services of the hosts; one that was not heard of for minutes, or never, gets nothing sent again."""
     fresh = clock.naive_now() - datetime.timedelta(minutes=5)
     rows = service.rows_by_hosts(tx, hosts) if hosts else []
-    return [
-        row for row in rows if row["binary"] == "nova-compute" and (row["last_seen_up"] or row["updated_at"]) > fresh
-    ]
+    computes = [row for row in rows if row["binary"] == "nova-compute"]
+    return [row for row in computes if (heard := row["last_seen_up"] or row["updated_at"]) and heard > fresh]

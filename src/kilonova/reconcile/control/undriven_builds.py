@@ -20,6 +20,7 @@ from kilonova.db.cell import explanations
 from kilonova.db.cells import CellDown
 from kilonova.db.query import Row
 from kilonova.flow import offers
+from kilonova.reconcile.control import pages
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.loop import Loop, Suspect
 
@@ -32,9 +33,9 @@ class UndrivenBuilds(Loop):
 
     def find(self) -> Iterable[tuple[str | None, Row]]:
         """(cell or None, build request or server), those with a flow left out."""
-        requests = self._world.cells.api.query(build_requests.build_request_list)
-        active = self._driven([each["instance_uuid"] for each in requests])
-        found: list[tuple[str | None, Row]] = [(None, each) for each in requests if each["instance_uuid"] not in active]
+        given_up = clock.naive_now() - datetime.timedelta(seconds=self._world.conf.kilonova.build_deadline)
+        requests = self._world.cells.api.query(_requests_undriven, given_up)
+        found: list[tuple[str | None, Row]] = [(None, each) for each in requests]
         since = clock.naive_now() - datetime.timedelta(seconds=self._world.conf.kilonova.reconcile_grace)
         answers = self._world.cells.scatter(
             lambda cell: [] if cell.is_cell0 else cell.database.query(_building_undriven, since)
@@ -57,12 +58,11 @@ class UndrivenBuilds(Loop):
 
     def judge(self, found: Iterable[tuple[str | None, Row]]) -> Sequence[Suspect]:
         suspects = []
-        patience = self._world.conf.kilonova.build_deadline
         for cell, row in found:
             if cell is not None:
                 harm = f"server {row['uuid']} is in BUILD and nobody drives it"
                 suspects.append(Suspect(row["uuid"], harm, (cell, row)))
-            elif _age(row) > patience:
+            else:
                 harm = f"build request of server {row['instance_uuid']} is old and nobody drives it"
                 suspects.append(Suspect(row["instance_uuid"], harm, (None, row)))
         return suspects
@@ -86,10 +86,22 @@ class UndrivenBuilds(Loop):
         self._world.cells.cell(cell).database.run(flows.offer, new)
 
 
+def _requests_undriven(tx: Any, before: datetime.datetime) -> list[Row]:
+    """Build requests of before a time that no flow drives."""
+
+    def undriven(rows: list[Row]) -> list[Row]:
+        active = flows.active_subjects(tx, [each["instance_uuid"] for each in rows])
+        return [each for each in rows if each["instance_uuid"] not in active]
+
+    return pages.first(lambda after: build_requests.build_request_old(tx, before, after=after), undriven)
+
+
 def _building_undriven(tx: Any, since: datetime.datetime) -> list[Row]:
-    rows = explanations.servers_in_state(tx, VM.BUILDING, since)
-    active = flows.active_subjects(tx, [each["uuid"] for each in rows])
-    return [each for each in rows if each["uuid"] not in active and each["task_state"] != Task.DELETING]
+    def undriven(rows: list[Row]) -> list[Row]:
+        active = flows.active_subjects(tx, [each["uuid"] for each in rows])
+        return [each for each in rows if each["uuid"] not in active and each["task_state"] != Task.DELETING]
+
+    return pages.first(lambda after: explanations.servers_in_state(tx, VM.BUILDING, since, after=after), undriven)
 
 
 def _age(row: Row) -> float:
