@@ -1,7 +1,8 @@
 """One line of work per instance: jobs of one instance run one after another, those of different instances in parallel.
 
-A fixed number of threads serves all lanes. Some kinds of work have a limit of their own (builds); a job that
-waits for its kind holds no thread. A delete goes to the head of its lane and asks the job before it to give way.
+A bounded number of threads serves all lanes. Every kind of work has a limit, and a few threads that no other kind
+takes: what waits for a guest or for another service keeps only its like waiting. A job that waits for its kind holds no
+thread. A delete goes to the head of its lane and asks the job before it to give way.
 """
 
 from __future__ import annotations
@@ -21,18 +22,32 @@ LOG = logging.getLogger(__name__)
 IDLE_SECONDS = 30.0
 
 BUILD_KIND = "build"
+BOOT_KIND = "boot"
+"""Starting a guest, or rebooting it: waits for Neutron."""
 GUEST_KIND = "guest"
 """Work that waits for what a guest does: as long as its user pleases."""
+VOLUME_KIND = "volume"
+"""Taking a volume from a guest: waits for both, the guest and Cinder."""
+DELETE_KIND = "delete"
+"""Waits for Neutron and Placement."""
 EVENT_KIND = "event"
 """Asking Neutron again because of an event."""
 
 
 def limits(workers: int, builds: int) -> Mapping[str, int]:
-    """How many jobs of a kind run at once on a host of `workers` threads: no kind takes them all.
+    """How many jobs of a kind run at once on a host of `workers` threads.
 
     `builds`: how many servers are built at once, 0 for as many as there are threads.
     """
-    return {BUILD_KIND: builds or workers, GUEST_KIND: max(1, workers // 2), EVENT_KIND: max(1, workers // 8)}
+    half, few = max(1, workers // 2), max(1, workers // 8)
+    return {
+        BUILD_KIND: builds or workers,
+        BOOT_KIND: half,
+        GUEST_KIND: half,
+        VOLUME_KIND: few,
+        DELETE_KIND: half,
+        EVENT_KIND: few,
+    }
 
 
 class Preempted(Exception):
@@ -101,11 +116,15 @@ class _Lane:
 
 
 class Lanes:
-    """`limits`: kind of work -> how many of it run at once. `workers`: how many jobs run at once in all."""
+    """`limits`: kind of work -> how many of it run at once. `workers`: how many jobs run at once in all, but at least
+    one of each kind.
+    """
 
     def __init__(self, workers: int, limits: Mapping[str, int] | None = None) -> None:
-        self._workers = workers
         self._limits = dict(limits or {})
+        self._own = max(1, workers // 16)
+        """Threads of each kind that no other one takes."""
+        self._workers = max(workers, self._own * len(self._kinds))
         self._lanes: dict[str, _Lane] = {}
         self._ready: dict[str, None] = {}
         self._running: collections.Counter[str | None] = collections.Counter()
@@ -189,13 +208,25 @@ class Lanes:
         for key in self._ready:
             lane = self._lanes[key]
             kind = lane.waiting[0].kind
-            if kind in self._limits and self._running[kind] >= self._limits[kind]:
+            if not self._has_room(kind):
                 continue
             del self._ready[key]
             lane.running = lane.waiting.popleft()
             self._running[kind] += 1
             return key, lane.running
         return None
+
+    @property
+    def _kinds(self) -> tuple[str | None, ...]:
+        """Also the one of work that has none."""
+        return (None, *self._limits)
+
+    def _has_room(self, kind: str | None) -> bool:
+        running = self._running[kind]
+        if running >= self._limits.get(kind, self._workers):
+            return False
+        others = sum(max(self._running[each], self._own) for each in self._kinds if each != kind)
+        return running < self._own or others + running < self._workers
 
     def _run(self, key: str, entry: _Entry) -> None:
         try:

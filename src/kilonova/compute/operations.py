@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kilonova.compute.lanes import BUILD_KIND, GUEST_KIND
+from kilonova.compute.lanes import BOOT_KIND, BUILD_KIND, DELETE_KIND, GUEST_KIND
 from kilonova.compute.ops import delete, reboot, start, stop
 from kilonova.compute.ops.build import recover, run
 from kilonova.compute.runner import Operation
@@ -24,6 +24,7 @@ _ALL = (
         "terminate_instance",
         event="compute_terminate_instance",
         perform=delete.perform,
+        kind=DELETE_KIND,
         preempts=True,
         frees=True,
         reverts=False,
@@ -35,13 +36,19 @@ _ALL = (
         recover=stop.recover,
         kind=GUEST_KIND,
     ),
-    Operation("start_instance", event="compute_start_instance", perform=start.perform, recover=start.recover),
+    Operation(
+        "start_instance",
+        event="compute_start_instance",
+        perform=start.perform,
+        recover=start.recover,
+        kind=BOOT_KIND,
+    ),
     Operation(
         "reboot_instance",
         event="compute_reboot_instance",
         perform=reboot.perform,
         recover=reboot.recover,
-        kind=GUEST_KIND,
+        kind=BOOT_KIND,
     ),
 )
 

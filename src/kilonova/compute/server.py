@@ -8,7 +8,7 @@ from typing import Any
 
 from kilonova.compute import disconnection, external, refusal
 from kilonova.compute.agent import Agent
-from kilonova.compute.lanes import GUEST_KIND, then
+from kilonova.compute.lanes import VOLUME_KIND, then
 from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.runner import Runner
 from kilonova.contract import objects
@@ -62,7 +62,7 @@ class Handlers:
         def job(turn: object) -> None:
             disconnection.disconnect(self._agent, ctxt, instance, volume_id, delete_attachment)
 
-        return self._agent.lanes.submit(instance.uuid, job, kind=GUEST_KIND)
+        return self._agent.lanes.submit(instance.uuid, job, kind=VOLUME_KIND)
 
     def get_console_output(
         self, ctxt: RequestContext, *, instance: objects.Instance, tail_length: int | str | None

@@ -53,7 +53,7 @@ def build(world: World) -> objects.Instance:
 def test_stops_do_not_keep_events_from_arriving(world: World) -> None:
     """More stops than the bus has threads, of guests that take their time, and more than the host has lanes for."""
     world.bus.transport._workers = 3  # type: ignore[attr-defined]
-    world.set("kilonova", agent_workers=4)
+    world.set("kilonova", agent_workers=8)
     world.host(driver=Stubborn)
     driver = world.driver()
     assert isinstance(driver, Stubborn)
@@ -66,6 +66,34 @@ def test_stops_do_not_keep_events_from_arriving(world: World) -> None:
     driver.release.set()
     for server in servers:
         world.until(server.uuid, vm_state="stopped", task_state=None)
+
+
+@pytest.mark.parametrize(
+    ("method", "task", "away"),
+    [
+        ("terminate_instance", "deleting", "neutron"),
+        ("terminate_instance", "deleting", "placement"),
+        ("reboot_instance", "rebooting", "neutron"),
+        ("start_instance", "powering-on", "neutron"),
+    ],
+)
+def test_what_waits_for_a_service_that_is_away_keeps_no_stop_waiting(
+    world: World, method: str, task: str, away: str
+) -> None:
+    world.set("kilonova", agent_workers=4)
+    host = world.host()
+    waiting, stopped = [world.built() for _ in range(8)], world.built()
+    more: dict[str, Any] = {"terminate_instance": {"bdms": None}, "reboot_instance": {"block_device_info": None}}
+    more["reboot_instance"]["reboot_type"] = "SOFT"
+    getattr(world.cloud, away).away = 503
+    for server in waiting:
+        world.cast(method, server, task, **more.get(method, {}))
+    assert wait_for(lambda: host.agent.lanes.depth == len(waiting))
+    world.cast("stop_instance", stopped, "powering-off", clean_shutdown=True)
+    world.until(stopped.uuid, vm_state="stopped", task_state=None)
+    assert wait_for(lambda: host.agent.lanes.depth == len(waiting))
+    getattr(world.cloud, away).away = None
+    world.idle()
 
 
 def test_a_call_to_stop_is_answered_when_the_guest_is_off(world: World) -> None:

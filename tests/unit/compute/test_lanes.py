@@ -10,7 +10,7 @@ import pytest
 from tests.unit.compute.world import wait_for
 
 from kilonova.compute.events import ExternalEvents
-from kilonova.compute.lanes import Lanes, Preempted
+from kilonova.compute.lanes import Lanes, Preempted, limits
 from kilonova.contract import exceptions
 
 
@@ -67,6 +67,20 @@ def test_work_that_waits_for_its_kind_holds_no_thread() -> None:
     assert lanes.submit("other", lambda turn: "through").result(5) == "through"
     hold.set()
     assert all(build.result(5) for build in builds)
+
+
+@pytest.mark.parametrize("workers", [2, 4, 48])
+@pytest.mark.parametrize("waiting", [None, *limits(1, 0)])
+def test_no_kind_of_work_keeps_another_one_from_its_threads(workers: int, waiting: str | None) -> None:
+    """However much of one kind waits for something, and all other kinds but one with it."""
+    lanes, hold = Lanes(workers, limits(workers, builds=0)), threading.Event()
+    for other in {None, *limits(1, 0)} - {waiting}:
+        held = [lanes.submit(f"{other}/{n}", lambda turn: hold.wait(20), kind=other) for n in range(2 * workers)]
+        assert wait_for(lambda held=held: any(job.running() for job in held)), f"no {other} runs"
+    assert lanes.submit("free", lambda turn: "through", kind=waiting).result(10) == "through"
+    assert lanes._threads <= max(workers, len(limits(1, 0)) + 1)
+    hold.set()
+    assert lanes.stop(20)
 
 
 def test_a_delete_goes_first_and_what_runs_gives_way() -> None:
