@@ -11,8 +11,8 @@ OPTIONS: list[cfg.Opt] = [
         "agent_workers",
         default=48,
         min=2,
-        help="Operations on different servers that a host performs at once. Each kind of work (builds, deletes, starts, "
-        "stops, ...) has a limit besides, and some threads that the others leave to it.",
+        help="Operations on different servers that a host performs at once. Each kind of work (builds, deletes, "
+        "starts, stops, ...) has a limit besides, and some threads that the others leave to it.",
     ),
     cfg.FloatOpt(
         "node_write_delay",

@@ -125,6 +125,15 @@ def test_what_another_guest_has_by_now_stays_plugged(host):
     assert host.driver._plugged.guests() == {OTHER}
 
 
+@pytest.mark.parametrize("ident", ["port", "vol"])
+def test_two_guests_that_go_at_once_do_not_leave_it_to_each_other(host, ident):
+    """Each asks before the other has ended."""
+    host.note()
+    host.note(OTHER)
+    notes = host.driver._plugged
+    assert [notes.left_to_another(guest, ident) for guest in (MINE, OTHER)] == [True, False]
+
+
 def test_a_guest_that_is_here_is_no_leftover(host):
     host.note()
     host.defined = {MINE: None}

@@ -1,5 +1,6 @@
 """Volumes leave guests, and hosts disconnect those that no other guest has."""
 
+import dataclasses
 import threading
 from types import SimpleNamespace
 from xml.etree import ElementTree as ET
@@ -273,3 +274,57 @@ def test_a_guest_that_is_just_being_made_has_its_volumes(connection):
     # It was not made after all.
     shared.disconnect(MINE, volume(multiattach=True))
     assert len(disconnected) == 1
+
+
+def test_a_volume_that_takes_its_time_to_go_keeps_no_other_one_waiting(connection):
+    connection.get().listAllDomains = list
+    another, ends, begins = "44444444-4444-4444-8444-444444444444", threading.Event(), threading.Event()
+    slow, quick = volume(multiattach=True), dataclasses.replace(volume(multiattach=True), volume_id=another)
+    done = []
+
+    def disconnect(each, force):
+        if each.volume_id == VOLUME:
+            begins.set()
+            ends.wait(10)
+        done.append(each.volume_id)
+
+    shared = sharing.Sharing(connection, SimpleNamespace(connect=lambda each: each.volume_id, disconnect=disconnect))
+    going = threading.Thread(target=shared.disconnect, args=(MINE, slow))
+    going.start()
+    assert begins.wait(10)
+    shared.disconnect(MINE, quick)
+    with shared.connected(OTHER, [quick]) as sources:
+        assert list(sources) == [another]
+    assert done == [another]
+
+    def make():
+        with shared.connected(OTHER, [slow]):
+            done.append("connected")
+
+    coming = threading.Thread(target=make)
+    coming.start()
+    coming.join(0.1)
+    assert coming.is_alive()
+    ends.set()
+    for thread in (going, coming):
+        thread.join(10)
+    assert done == [another, VOLUME, "connected"]
+
+
+def test_of_two_guests_that_go_at_once_one_disconnects_it(host, monkeypatch):
+    """Both domains are there until both have asked who else has the volume."""
+    monkeypatch.setattr(driver.power, "off", lambda *_: None)
+    both = threading.Barrier(2)
+    monkeypatch.setattr(driver.Guest, "undefine", lambda *_, **__: both.wait(10))
+    volumes = BlockDevices(volumes=[volume(multiattach=True)])
+    for guest in (MINE, OTHER):
+        host.put(guest, disk(VOLUME))
+    threads = [
+        threading.Thread(target=host.driver.destroy, args=(None, guests.instance(uuid=guest), [], volumes))
+        for guest in (MINE, OTHER)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert host.disconnected == [(VOLUME, True)]

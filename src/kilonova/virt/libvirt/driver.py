@@ -341,8 +341,8 @@ class LibvirtDriver(driver.Driver):
     def _is_elsewhere(self, uuid: str, each: driver.Vif | driver.Volume) -> bool:
         """Whether what the record does not name any more belongs to another guest of this host by now."""
         if isinstance(each, driver.Volume):
-            return self._plugged.held_by_another(uuid, each.volume_id) or self._sharing.held_by_another(uuid, each)
-        return self._plugged.held_by_another(uuid, each["id"])
+            return self._plugged.left_to_another(uuid, each.volume_id) or self._sharing.held_by_another(uuid, each)
+        return self._plugged.left_to_another(uuid, each["id"])
 
     def _record_hardware(self, spec: driver.GuestSpec, shape: builder.Shape) -> None:
         """Note what was chosen where nobody asked, so that the guest keeps it when defaults change."""

@@ -54,15 +54,7 @@ class Plugged:
     def forget(self, uuid: str, *ids: str) -> None:
         """These ports and volumes are unplugged. On a full disk the note may keep them: they are unplugged again."""
         with self._lock:
-            if (kept := self._read(uuid)) is None:
-                return
-            for each in ids:
-                kept.vifs.pop(each, None)
-                kept.volumes.pop(each, None)
-            try:
-                self._write(kept)
-            except OSError as exc:
-                LOG.warning("what is plugged for guest %s is not noted: %s", uuid, exc)
+            self._drop(uuid, *ids)
 
     def guests(self) -> set[str]:
         """Guests for which something is plugged."""
@@ -70,11 +62,25 @@ class Plugged:
             return set()
         return {path.stem for path in self._directory.glob("*.json")}
 
-    def held_by_another(self, uuid: str, ident: str) -> bool:
-        """Whether the port or volume is plugged for another guest by now."""
+    def left_to_another(self, uuid: str, ident: str) -> bool:
+        """Whether the port or volume is plugged for another guest by now, which alone has to unplug it then."""
         with self._lock:
             others = [self._read(each) for each in self.guests() - {uuid}]
-        return any(ident in note.vifs or ident in note.volumes for note in others if note is not None)
+            if not any(ident in note.vifs or ident in note.volumes for note in others if note is not None):
+                return False
+            self._drop(uuid, ident)
+            return True
+
+    def _drop(self, uuid: str, *ids: str) -> None:
+        if (kept := self._read(uuid)) is None:
+            return
+        for each in ids:
+            kept.vifs.pop(each, None)
+            kept.volumes.pop(each, None)
+        try:
+            self._write(kept)
+        except OSError as exc:
+            LOG.warning("what is plugged for guest %s is not noted: %s", uuid, exc)
 
     def _path(self, uuid: str) -> Path:
         return self._directory / f"{uuid}.json"
