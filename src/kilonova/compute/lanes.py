@@ -223,7 +223,7 @@ class Lanes:
 
     def _has_room(self, kind: str | None) -> bool:
         running = self._running[kind]
-        if running >= self._limits.get(kind, self._workers):
+        if kind is not None and running >= self._limits.get(kind, self._workers):
             return False
         others = sum(max(self._running[each], self._own) for each in self._kinds if each != kind)
         return running < self._own or others + running < self._workers
