@@ -35,5 +35,5 @@ def bus(broker_url: str) -> Iterator[Bus]:
     made.close()
 
 
-hosts = messages.hosts
+hosts, slow = messages.hosts, messages.slow
 globals().update({name: test for name, test in vars(messages).items() if name.startswith("test_")})
