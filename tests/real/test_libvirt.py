@@ -564,13 +564,6 @@ def _another(port, number):
     }
 
 
-@pytest.mark.parametrize("images_type", ["lvm", "rbd", "ploop"])
-def test_what_is_not_built_is_refused_at_start(host, images_type):
-    host.conf.set_override("images_type", images_type, "libvirt")
-    with pytest.raises(exceptions.InvalidConfiguration, match=images_type):
-        host.new_driver()
-
-
 def test_the_host_describes_itself(host):
     (node, node_uuid), *_ = host.driver.nodes().items()
     assert host.driver.nodes() == {node: node_uuid}

@@ -110,8 +110,7 @@ def words_of(name: str, site: Site, service: str = "osapi_compute") -> tuple[lis
         return [*line, f"kilonova.wsgi.{service}:application"], {"PYTHONPATH": str(packages)}
     modules = "/usr/lib/apache2/modules"
     loaded = "".join(
-        f"LoadModule {module}_module {modules}/mod_{module}.so\n"
-        for module in ("mpm_event", "authz_core", "wsgi")
+        f"LoadModule {module}_module {modules}/mod_{module}.so\n" for module in ("mpm_event", "authz_core", "wsgi")
     )
     base = (
         f"ServerRoot {site.folder}\nPidFile {site.folder}/pid\nErrorLog {site.folder}/error.log\n"

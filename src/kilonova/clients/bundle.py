@@ -13,6 +13,7 @@ from oslo_config import cfg
 from kilonova.clients.cinder.client import Cinder
 from kilonova.clients.glance.client import Glance
 from kilonova.clients.http import Http, Reply, Request, Transport
+from kilonova.clients.keystone import credentials
 from kilonova.clients.keystone.client import Keystone
 from kilonova.clients.neutron.networking import Neutron
 from kilonova.clients.neutron.rest import NeutronRest
@@ -130,10 +131,8 @@ def _keystone(way: Way, groups: tuple[str, ...]) -> Keystone:
 
 def operators_keystone(conf: cfg.ConfigOpts) -> Keystone:
     """Keystone with the credentials that validate tokens, if there are: operators let these set limits."""
-    from keystoneauth1 import loading
-
-    loading.register_auth_conf_options(conf, "keystone_authtoken")
-    return _keystone(Way(conf), ("keystone_authtoken", "keystone", "service_user"))
+    credentials.declare_validating(conf)
+    return _keystone(Way(conf), (credentials.VALIDATING, "keystone", "service_user"))
 
 
 def adapter_endpoint(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:

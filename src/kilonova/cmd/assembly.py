@@ -169,9 +169,13 @@ def _recheck(parts: Parts) -> Callable[[Any, Any, Sequence[str]], None]:
 
 def computes(parts: Parts) -> list[Service]:
     """One agent for each host that the process stands for."""
-    hosts: list[str] = parts.conf.kilonova.hosts or [parts.conf.host]
-    root = pathlib.Path(parts.conf.state_path)
-    return [compute(parts, host, root / host if parts.conf.kilonova.hosts else root) for host in hosts]
+    return [compute(parts, host, directory) for host, directory in directories(parts.conf).items()]
+
+
+def directories(conf: cfg.ConfigOpts) -> dict[str, pathlib.Path]:
+    """Each host that the process stands for, with its own directory."""
+    root = pathlib.Path(conf.state_path)
+    return {host: root / host for host in conf.kilonova.hosts} or {conf.host: root}
 
 
 def compute(parts: Parts, host: str, state_path: pathlib.Path, **options: Any) -> Service:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -22,7 +24,8 @@ def problems(conf: cfg.ConfigOpts, checks: Sequence[Check] = ()) -> list[str]:
         except cfg.Error:
             # A value that it needs is one of the wrong ones.
             continue
-    return found
+    # Of a section with credentials for several services each of these says the same.
+    return list(dict.fromkeys(found))
 
 
 def api_database(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -58,7 +61,7 @@ def driver(conf: cfg.ConfigOpts) -> Iterator[str]:
     from kilonova.virt import loader
 
     try:
-        loader.named(conf)
+        yield from loader.named(conf).wrong(conf)
     except exceptions.NovaException as exc:
         yield str(exc)
 
@@ -73,6 +76,57 @@ def health(conf: cfg.ConfigOpts) -> Iterator[str]:
     from kilonova.wire.http import health
 
     return health.wrong(conf)
+
+
+def policy(conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.contract import policies
+    from kilonova.wire.http.policy import Enforcer
+
+    try:
+        Enforcer(conf, policies.RULES).load()
+    except exceptions.InvalidConfiguration as exc:
+        yield str(exc)
+
+
+def vendordata(conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.metadata import vendordata
+
+    try:
+        vendordata.load(conf)
+    except exceptions.InvalidConfiguration as exc:
+        yield str(exc)
+
+
+def state(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Each directory of a host that cannot be made or written. A full disk is none of these: room can be made."""
+    from kilonova.cmd import assembly
+
+    for path in assembly.directories(conf).values():
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            yield f"[DEFAULT] state_path: {path} cannot be written: {exc.strerror or exc}"
+        else:
+            if not os.access(path, os.W_OK | os.X_OK):
+                yield f"[DEFAULT] state_path: {path} cannot be written"
+
+
+def tokens(conf: cfg.ConfigOpts) -> Iterable[str]:
+    """Credentials that validate the tokens of users, where these have some."""
+    from kilonova.clients.keystone import credentials
+
+    return () if conf.api.auth_strategy == "noauth2" else credentials.validating(conf)
+
+
+def _credentials(groups: Sequence[str], needed: Sequence[str], conf: cfg.ConfigOpts) -> Iterator[str]:
+    from kilonova.clients.keystone import credentials
+
+    return credentials.wrong(conf, groups, needed)
+
+
+def credentials(*groups: str, needed: Sequence[str] = ()) -> Check:
+    """Credentials for these services; only those for `needed` ones have to be there, as in Nova."""
+    return functools.partial(_credentials, groups, needed)
 
 
 def api_port(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -95,11 +149,27 @@ def _port(option: str, host: str, port: int) -> Iterator[str]:
         yield f"[DEFAULT] {option}, {option}_port: {host}:{port} cannot be listened on: {exc.strerror or exc}"
 
 
-API_UNDER_WSGI: tuple[Check, ...] = (api_database, bus, health)
-METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database, health)
+_NEEDED = ("placement",)
+_SERVICES = ("placement", "neutron", "cinder", "service_user")
+
+API_UNDER_WSGI: tuple[Check, ...] = (
+    api_database,
+    bus,
+    health,
+    policy,
+    tokens,
+    credentials(*_SERVICES, "keystone"),
+)
+METADATA_UNDER_WSGI: tuple[Check, ...] = (api_database, health, vendordata, credentials("neutron", "service_user"))
 API: tuple[Check, ...] = (*API_UNDER_WSGI, api_port)
 METADATA: tuple[Check, ...] = (*METADATA_UNDER_WSGI, metadata_port)
-SCHEDULER: tuple[Check, ...] = (api_database, cell_database, bus, filters)
-CONDUCTOR: tuple[Check, ...] = (cell_database, bus)
-COMPUTE: tuple[Check, ...] = (bus, driver)
-WHOLE: tuple[Check, ...] = (api_database, cell_database, api_port, metadata_port, bus, health, filters, driver)
+SCHEDULER: tuple[Check, ...] = (
+    api_database,
+    cell_database,
+    bus,
+    filters,
+    credentials("placement", "neutron", "service_user", needed=_NEEDED),
+)
+CONDUCTOR: tuple[Check, ...] = (cell_database, bus, credentials(*_SERVICES, needed=_NEEDED))
+COMPUTE: tuple[Check, ...] = (bus, driver, state, vendordata, credentials(*_SERVICES, needed=_NEEDED))
+WHOLE: tuple[Check, ...] = tuple(dict.fromkeys((*API, *METADATA, *SCHEDULER, *CONDUCTOR, *COMPUTE)))

@@ -56,11 +56,11 @@ def configure(prog: str, argv: Sequence[str] | None = None, found: Sequence[chec
     """
     try:
         conf = configuration.load(sys.argv[1:] if argv is None else argv, prog)
-        log.setup(conf)
-    except (cfg.Error, LogConfigError) as exc:
+    except cfg.Error as exc:
         raise SystemExit(f"{prog}: {exc}") from exc
-    if wrong := checks.problems(conf, found):
-        if conf.log_file or conf.log_dir:
+    unlogged = _logged(conf)
+    if wrong := unlogged + checks.problems(conf, found):
+        if not unlogged and (conf.log_file or conf.log_dir):
             for line in wrong:
                 LOG.critical("%s", line)
         raise SystemExit("\n".join(f"{prog}: {line}" for line in wrong))
@@ -68,6 +68,15 @@ def configure(prog: str, argv: Sequence[str] | None = None, found: Sequence[chec
     # Libraries warn about their own future on every start; an operator can do nothing about it.
     warnings.simplefilter("ignore", DeprecationWarning)
     return conf
+
+
+def _logged(conf: cfg.ConfigOpts) -> list[str]:
+    """Open the log; why that is not possible."""
+    try:
+        log.setup(conf)
+    except (cfg.Error, LogConfigError, OSError) as exc:
+        return [str(exc)]
+    return []
 
 
 def serve(parts: Parts, make: Make) -> int:

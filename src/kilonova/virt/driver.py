@@ -15,6 +15,8 @@ import enum
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from oslo_config import cfg
+
 from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 
@@ -183,6 +185,11 @@ class Driver(abc.ABC):
 
     capabilities: Mapping[str, bool] = {}
     """Nova's capability names (`supports_multiattach` ...); absent means false."""
+
+    @staticmethod
+    def wrong(conf: cfg.ConfigOpts) -> Iterable[str]:
+        """A line for each value that the configuration may have and this driver cannot obey."""
+        return ()
 
     @abc.abstractmethod
     def start(self, host: str, on_event: Callable[[GuestEvent], None]) -> None:

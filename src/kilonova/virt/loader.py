@@ -20,10 +20,11 @@ def load(conf: cfg.ConfigOpts, host: str, state_path: pathlib.Path, services: dr
 
     Raises InvalidConfiguration.
     """
-    return named(conf)(conf, host, state_path, services)
+    make: Callable[..., driver.Driver] = named(conf)
+    return make(conf, host, state_path, services)
 
 
-def named(conf: cfg.ConfigOpts) -> Callable[..., driver.Driver]:
+def named(conf: cfg.ConfigOpts) -> type[driver.Driver]:
     """The class of `conf.compute_driver`. Raises InvalidConfiguration for a name that is not ours, saying which are."""
     name = (conf.compute_driver or "").removeprefix("nova.virt.")
     family, _, cls = name.partition(".")

@@ -18,6 +18,7 @@ SECONDS = 20
 """Within which a program that was not ready has ended; most of it is for a busy machine."""
 
 PORTS = "osapi_compute_listen_port = 0\nmetadata_listen_port = 0\nosapi_compute_listen = 127.0.0.1\n"
+LOGINS = "[placement]\nauth_type = none\n[api]\nauth_strategy = noauth2\n"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_while_the_bus_is_away(cloud: Cloud, tmp_path: Path, program: str, kind:
     with port(kind) as away:
         text = cloud.conf.read_text().replace("rabbit://u:secret@h/", f"rabbit://u:secret@127.0.0.1:{away.number}/")
         text = text.replace("[DEFAULT]\n", f"[DEFAULT]\nhost = here\ncompute_driver = fake.FakeDriver\n{PORTS}")
-        text += "[DEFAULT]\ndebug = true\n"
+        text += f"[DEFAULT]\ndebug = true\n{LOGINS}"
         with running(program, tmp_path, text) as made:
             made.wait_for(f"the message bus is at 127.0.0.1:{away.number}")
             with away.called() if kind == "silent" else contextlib.nullcontext():
@@ -96,7 +97,7 @@ def test_while_the_bus_is_away(cloud: Cloud, tmp_path: Path, program: str, kind:
 def test_while_the_database_is_away(cloud: Cloud, tmp_path: Path, program: str, kind: str) -> None:
     with port(kind) as away:
         url = f"mysql+pymysql://u:secret@127.0.0.1:{away.number}/nova"
-        text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}[database]\nconnection = {url}\n"
+        text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}{LOGINS}[database]\nconnection = {url}\n"
         with running(program, tmp_path, text + f"[api_database]\nconnection = {url}\n") as made:
             with away.called() if kind == "silent" else contextlib.nullcontext():
                 if kind == "closed":
@@ -116,7 +117,7 @@ def test_while_the_database_is_away(cloud: Cloud, tmp_path: Path, program: str, 
     ],
 )
 def test_an_api_with_a_wrong_database_says_so_and_is_not_ready(tmp_path: Path, url: str, says: str) -> None:
-    text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}[api_database]\nmax_retries = 0\n"
+    text = f"[DEFAULT]\ntransport_url = fake://\n{PORTS}{LOGINS}[api_database]\nmax_retries = 0\n"
     with running("api", tmp_path, text + f"connection = {url.format(folder=tmp_path)}\n") as made:
         assert made.process.wait(60) == 1
         assert len(made.said("does not start: ")) == 1

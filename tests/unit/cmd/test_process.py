@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -137,8 +140,21 @@ osapi_compute_listen = 127.0.0.1
 osapi_compute_listen_port = {port}
 metadata_listen_port = 99999
 compute_driver = bochs.Driver
+state_path = {folder}/nova.conf/state
+log_file = {folder}/none/nova.log
 [api]
 auth_strategy = nothing
+vendordata_jsonfile_path = {folder}/none.json
+[oslo_policy]
+policy_file = {folder}/policy.yaml
+[placement]
+auth_type = pasword
+[neutron]
+auth_type = password
+username = nova
+password = hush
+[cinder]
+auth_section = nowhere
 [filter_scheduler]
 enabled_filters = ComputeFilter,NoSuchFilter
 [kilonova]
@@ -150,9 +166,10 @@ backends = no_such
 
 def test_everything_that_is_wrong_is_said_at_once_a_line_each(tmp_path: Path) -> None:
     file = tmp_path / "nova.conf"
+    (tmp_path / "policy.yaml").write_text("- a\n- b\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        file.write_text(WRONG.format(port=port))
+        file.write_text(WRONG.format(port=port, folder=tmp_path))
         with pytest.raises(SystemExit) as ended:
             process.configure("kilonova serve", ["--config-file", str(file)], checks.WHOLE)
     lines = str(ended.value).splitlines()
@@ -167,10 +184,97 @@ def test_everything_that_is_wrong_is_said_at_once_a_line_each(tmp_path: Path) ->
         "[DEFAULT] transport_url: a port is no number",
         "[healthcheck] backends: there is no no_such",
         "compute_driver is 'bochs.Driver'; known are ",
+        f"[DEFAULT] state_path: {tmp_path}/nova.conf/state cannot be written: Not a directory",
+        f"[Errno 2] No such file or directory: '{tmp_path}/none/nova.log'",
+        f"[api] vendordata_jsonfile_path {tmp_path}/none.json: [Errno 2] No such file or directory",
+        f"[oslo_policy] {tmp_path}/policy.yaml: ",
+        "[placement] auth_type: there is no pasword; known are admin_token, ",
+        "[neutron] auth_type password: Auth plugin requires parameters which were not given: auth_url",
+        "[cinder] auth_section: there are no credentials in [nowhere]",
     ):
         assert len([line for line in lines if part in line]) == 1, (part, lines)
-    assert len(lines) == 10
+    assert len(lines) == 17
     assert all(line.startswith("kilonova serve: ") for line in lines)
+    assert "hush" not in str(ended.value)
+
+
+LOGIN = "auth_type = password\nauth_url = http://h/\n"
+MISSING = "[placement] auth_type is not set"
+UNKNOWN = "auth_type: there is no pasword"
+
+
+@pytest.mark.parametrize(
+    ("group", "of_group", "who"),
+    [
+        ("placement", "", {"SCHEDULER": MISSING, "CONDUCTOR": MISSING, "COMPUTE": MISSING}),
+        ("placement", LOGIN, {}),
+        ("placement", "auth_section = neutron\n[neutron]\n" + LOGIN, {}),
+        ("placement", "auth_type = none\n", {}),
+        ("placement", "auth_type = pasword\n", dict.fromkeys(("SCHEDULER", "CONDUCTOR", "COMPUTE", "API"), UNKNOWN)),
+        (
+            "neutron",
+            "auth_type = pasword\n",
+            dict.fromkeys(("SCHEDULER", "CONDUCTOR", "COMPUTE", "API", "METADATA"), UNKNOWN),
+        ),
+        ("cinder", "auth_type = pasword\n", dict.fromkeys(("CONDUCTOR", "COMPUTE", "API"), UNKNOWN)),
+        ("keystone", "auth_type = pasword\n", {"API": UNKNOWN}),
+        ("keystone_authtoken", "", {"API": "[keystone_authtoken] auth_type is not set"}),
+        ("keystone_authtoken", "auth_type = pasword\n", {"API": UNKNOWN}),
+        ("keystone_authtoken", "auth_section = placement\n", {}),
+    ],
+)
+def test_who_uses_credentials_says_what_is_wrong_with_them(
+    tmp_path: Path, group: str, of_group: str, who: dict[str, str]
+) -> None:
+    file = tmp_path / "nova.conf"
+    others = {"placement", "keystone_authtoken"} - {group}
+    file.write_text("".join(f"[{other}]\n{LOGIN}" for other in others) + f"[{group}]\n{of_group}")
+    for program in ("SCHEDULER", "CONDUCTOR", "COMPUTE", "API", "METADATA"):
+        conf = configuration.load(["--config-file", str(file)])
+        lines = [line for line in checks.problems(conf, getattr(checks, program)) if "auth_" in line]
+        assert len(lines) == (program in who), (program, lines)
+        assert who.get(program, "") in "".join(lines)
+
+
+def test_credentials_of_another_service_validate_tokens(tmp_path: Path) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text("[keystone_authtoken]\nauth_section = placement\n[placement]\nauth_type = pasword\n")
+    conf = configuration.load(["--config-file", str(file)])
+    (line,) = checks.tokens(conf)
+    assert line.startswith("[placement] auth_type: there is no pasword")
+
+
+def test_without_keystone_nobody_needs_its_credentials() -> None:
+    conf = configuration.load([])
+    conf.set_override("auth_strategy", "noauth2", group="api")
+    assert list(checks.tokens(conf)) == []
+
+
+def test_a_host_says_that_it_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = configuration.load([])
+    conf.set_override("state_path", str(tmp_path))
+    conf.set_override("hosts", ["one", "two"], group="kilonova")
+    assert list(checks.state(conf)) == []
+    (tmp_path / "two").rmdir()
+    (tmp_path / "two").touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: "one" not in str(path))
+    assert list(checks.state(conf)) == [
+        f"[DEFAULT] state_path: {tmp_path}/one cannot be written",
+        f"[DEFAULT] state_path: {tmp_path}/two cannot be written: File exists",
+    ]
+
+
+def test_usual_credentials_that_are_right_take_no_library(tmp_path: Path) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text(f"[placement]\n{LOGIN}[neutron]\nauth_section = placement\n[cinder]\nauth_type = none\n")
+    code = (
+        "import sys; from kilonova import conf; from kilonova.cmd import checks;"
+        f"found = conf.load(['--config-file', {str(file)!r}]);"
+        "said = [line for check in checks.CONDUCTOR for line in check(found)];"
+        "print([line for line in said if 'auth' in line], 'keystoneauth1' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[] False\n"
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql+pymysql://u:hush@h:port/nova"])

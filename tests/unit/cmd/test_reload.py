@@ -68,6 +68,7 @@ def service(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Ite
         f"{cloud.conf.read_text()}[DEFAULT]\ntransport_url = fake://\nhost = here\n"
         "osapi_compute_listen = 127.0.0.1\nosapi_compute_listen_port = 0\n"
         "metadata_listen = 127.0.0.1\nmetadata_listen_port = 0\n[api]\nauth_strategy = noauth2\n"
+        "[placement]\nauth_type = none\n"
     )
     made = Running(f"kilonova.cmd.{request.param}", tmp_path, base)
     try:

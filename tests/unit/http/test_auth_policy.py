@@ -11,7 +11,7 @@ from oslo_config import cfg
 from kilonova.cmd import one_line
 from kilonova.contract import exceptions, policies
 from kilonova.contract.context import RequestContext
-from kilonova.wire.http.auth import KeystoneTokens, TokenCache
+from kilonova.wire.http.auth import TokenCache
 from kilonova.wire.http.faults import Fault
 from kilonova.wire.http.policy import Enforcer
 
@@ -73,13 +73,6 @@ def test_a_changed_policy_file_is_obeyed_within_a_second(
     clock.now += 1.5
     assert not enforcer.allows(STOP, MINE, caller("member"))
     assert enforcer.allows(STOP, MINE, caller("boss"))
-
-
-def test_a_service_without_credentials_for_keystone_does_not_start() -> None:
-    conf = cfg.ConfigOpts()
-    conf([], project="nova", default_config_files=[], default_config_dirs=[])
-    with pytest.raises(exceptions.InvalidConfiguration, match=r"\[keystone_authtoken\] auth_type is not set"):
-        KeystoneTokens(lambda environ, start_response: [], conf)
 
 
 BROKEN = [f'"{STOP}": "role:\n  - [', "- a\n- b\n", "just words"]

@@ -28,3 +28,13 @@ def test_a_guest_that_cannot_be_made_anew_stays(made, monkeypatch, begin):
     with pytest.raises(exceptions.Invalid, match="NUMA nodes"):
         made.power_on(None, spec) if begin == "power_on" else made.reboot(None, spec, hard=True)
     assert destroyed == []
+
+
+def test_what_is_not_built_is_said_before_the_start(conf):
+    assert list(driver.LibvirtDriver.wrong(conf)) == []
+    conf.set_override("virt_type", "lxc", "libvirt")
+    conf.set_override("images_type", "rbd", "libvirt")
+    assert list(driver.LibvirtDriver.wrong(conf)) == [
+        "[libvirt] virt_type lxc is not supported; it can be kvm, qemu",
+        "[libvirt] images_type rbd is not supported; it can be default, qcow2, raw, flat",
+    ]

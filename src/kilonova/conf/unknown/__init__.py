@@ -69,7 +69,7 @@ def find(conf: cfg.ConfigOpts) -> list[Unknown]:
     """The unknown options of the files, in their order."""
     obeyed = _obeyed(conf)
     found = []
-    for file, group, name in _written(conf):
+    for file, group, name in written(conf):
         if name in obeyed.get(group, ()) or not {name, ANY}.isdisjoint(listed(LIBRARIES).get(group, ())):
             continue
         novas = name in listed(NOVA).get(group, ()) or group.startswith(NOVAS_PREFIXES)
@@ -91,7 +91,7 @@ def listed(file: str) -> Names:
     return {group: frozenset(found) for group, found in names.items()}
 
 
-def _written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
+def written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
     """(file, group, name) of each option that is set, as oslo.config reads them."""
     folders = sorted(itertools.chain.from_iterable(Path(one).glob("*.conf") for one in conf.config_dir or ()))
     for path in [*map(Path, conf.config_file or ()), *folders]:

@@ -48,6 +48,7 @@ LOG = log.getLogger(__name__)
 _URI = "qemu:///system"
 _ASK_AGAIN = 10.0
 """Seconds until a guest that does not shut down is asked once more: it may not have been listening yet."""
+_VIRT_TYPES = ("kvm", "qemu")
 _IMAGE_TYPES = ("default", "qcow2", "raw", "flat")
 
 
@@ -77,8 +78,13 @@ class LibvirtDriver(driver.Driver):
 
     # The host
 
+    @staticmethod
+    def wrong(conf: cfg.ConfigOpts) -> Iterator[str]:
+        for option, built in (("virt_type", _VIRT_TYPES), ("images_type", _IMAGE_TYPES)):
+            if conf.libvirt[option] not in built:
+                yield f"[libvirt] {option} {conf.libvirt[option]} is not supported; it can be {', '.join(built)}"
+
     def start(self, host: str, on_event: Callable[[driver.GuestEvent], None]) -> None:
-        self._check_configuration()
         privileged.prepare(self._conf)
         network.initialize()
         self._layout.instances.mkdir(parents=True, exist_ok=True)
@@ -207,16 +213,6 @@ class LibvirtDriver(driver.Driver):
     def _register(self, connection: libvirt.virConnect) -> None:
         if self._events is not None:
             self._events.register(connection)
-
-    def _check_configuration(self) -> None:
-        """Raises UnsupportedVirtType, InvalidConfiguration for what can be asked for but is not built."""
-        if self._conf.libvirt.virt_type not in ("kvm", "qemu"):
-            raise exceptions.UnsupportedVirtType(virt=self._conf.libvirt.virt_type)
-        if self._conf.libvirt.images_type not in _IMAGE_TYPES:
-            raise exceptions.InvalidConfiguration(
-                f"[libvirt] images_type {self._conf.libvirt.images_type} is not supported; "
-                f"it can be {', '.join(_IMAGE_TYPES)}"
-            )
 
     def _owner(self, instance: objects.Instance) -> network.Owner:
         return network.Owner(instance.uuid, names.domain_name(self._conf, instance), instance.project_id)

@@ -10,7 +10,6 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from kilonova.base import clock, present
-from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.wire.http import faults
 from kilonova.wire.http.app import CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
@@ -53,12 +52,7 @@ class KeystoneTokens(auth_token.AuthProtocol):
     """
 
     def __init__(self, app: Wsgi, conf: cfg.ConfigOpts) -> None:
-        """Raises InvalidConfiguration: without credentials of its own the service can validate nobody's token."""
         super().__init__(app, {"oslo_config_config": conf})
-        if self._auth is None:
-            raise exceptions.InvalidConfiguration(
-                "[keystone_authtoken] auth_type is not set: the credentials with which tokens are validated"
-            )
         seconds = int(self._conf.get("token_cache_time"))
         shared = self._conf.get("memcached_servers") or self._conf.get("cache")
         self._own = TokenCache(seconds) if seconds > 0 and not shared else None
