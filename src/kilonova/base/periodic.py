@@ -40,10 +40,16 @@ class Timer:
 
 
 class Periodic:
-    """Runs its timers between `start()` and `stop()`. A failing run is logged and counted, the timer goes on."""
+    """Runs its timers between `start()` and `stop()`. A failing run is logged and counted, the timer goes on.
 
-    def __init__(self, name: str = "periodic", workers: int = 2) -> None:
+    `passes` says which failures only tell that something else is away for now: those are a line without a traceback.
+    """
+
+    def __init__(
+        self, name: str = "periodic", workers: int = 2, *, passes: Callable[[BaseException], bool] = lambda _: False
+    ) -> None:
         self.name = name
+        self._passes = passes
         self.timers: list[Timer] = []
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
@@ -136,7 +142,14 @@ class Periodic:
         except Exception as exc:
             timer.failures += 1
             timer.last_error = f"{type(exc).__name__}: {exc}"
-            LOG.exception("periodic task %s failed", timer.name)
+            told = None if self._passes(exc) else exc
+            LOG.log(
+                logging.ERROR if told else logging.WARNING,
+                "periodic task %s failed: %s",
+                timer.name,
+                exc,
+                exc_info=told,
+            )
         finally:
             timer.runs += 1
             timer.last_seconds = clock.monotonic() - began

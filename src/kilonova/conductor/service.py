@@ -102,7 +102,7 @@ class Service:
         self._keeping = Keeping(
             conf, lambda: [store.database for store in self.world.stores()], self._first_database(), worker
         )
-        self._periodic = Periodic("conductor", workers=3)
+        self._periodic = Periodic("conductor", workers=3, passes=passes)
         self._periodic.every(keeping.EVERY, self._keeping.run, name="keeping")
         if cells.has_api:
             self._periodic.every(peers.LOOK_EVERY, self.world.peers.near, name="peers", initial_delay=5.0)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from kilonova.base import clock, ids
 from kilonova.contract.objects import SERVICE_VERSION
 from kilonova.db import query
+from kilonova.db.away import is_away
 from kilonova.db.cell.tables import SERVICES
 from kilonova.db.engine import Database, Tx
 from kilonova.db.outcomes import DuplicateError
@@ -49,8 +50,11 @@ class Heartbeat:
             try:
                 if not self._database.run(service_beat, self._host, self._binary):
                     self._database.run(service_announce, self._host, self._binary, self._topic)
-            except Exception:
-                LOG.exception("heartbeat of %s on %s was not written", self._binary, self._host)
+            except Exception as exc:
+                told = None if is_away(exc) else exc
+                level = logging.ERROR if told else logging.WARNING
+                what = f"heartbeat of {self._binary} on {self._host} was not written"
+                LOG.log(level, "%s: %s", what, exc, exc_info=told)
 
 
 def service_announce(tx: Tx, host: str, binary: str, topic: str) -> None:

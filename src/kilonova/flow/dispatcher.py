@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kilonova.base import clock, pools, present
 from kilonova.flow import offers
-from kilonova.flow.engine import Engine
+from kilonova.flow.engine import Engine, StoreFailed
 from kilonova.flow.run import Lease
 from kilonova.flow.store import ENDED, FlowRow, FlowStore, LeaseLost, NewFlow, State, Unless
 
@@ -233,8 +233,8 @@ class Dispatcher:
                 for name in self._followed:
                     if name not in self._scanners or not self._scanners[name].is_alive():
                         self._scanners[name] = _thread(functools.partial(self._scan, name), f"flow-{name}")
-            except Exception:
-                LOG.exception("the list of cells could not be read")
+            except Exception as exc:  # noqa: BLE001 - the API database may be away; the next look tries again
+                self._failed("the list of cells could not be read", exc)
             self._stopped.wait(_REFRESH if self._scanners else self._poll)
 
     def _scan(self, name: str) -> None:
@@ -296,9 +296,10 @@ class Dispatcher:
         except LeaseLost:
             self.counts["lease_lost"] += 1
             LOG.warning("flow %s (%s) is in other hands now", lease.row.id, lease.row.op)
-        except Exception:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the flow's own worker can do no more about it
             self.counts["broken"] += 1
-            LOG.exception("flow %s (%s) stopped; it is tried again when its lease lapses", lease.row.id, lease.row.op)
+            row = lease.row
+            self._failed(f"flow {row.id} ({row.op}) stopped; it is tried again when its lease lapses", exc)
         finally:
             self.leases.let_go(lease)
             self._free.release()
@@ -306,6 +307,12 @@ class Dispatcher:
                 # It may have children.
                 self._signal(lease.store.name).give()
             self._tell_short()
+
+    def _failed(self, what: str, exc: Exception) -> None:
+        """A traceback is for what is unforeseen: a database that is away is a line."""
+        cause = (exc.__cause__ if isinstance(exc, StoreFailed) else None) or exc
+        told = None if self.engine.passes(cause) else exc
+        LOG.log(logging.ERROR if told else logging.WARNING, "%s: %s", what, exc, exc_info=told)
 
     def _signal(self, name: str) -> Signal:
         return self._signals.setdefault(name, Signal())

@@ -70,7 +70,7 @@ class Engine:
         self.worker = worker
         self.stopping = stopping or threading.Event()
         self._describe = describe_failure
-        self._passes = passes
+        self.passes = passes
         self._between = between
         self._rng = rng
         self._there = there
@@ -234,7 +234,7 @@ class Engine:
     # Failure.
 
     def _failed(self, stage: Stage, run: Run, exc: Exception, began: float) -> bool:
-        if self._passes(exc):
+        if self.passes(exc):
             return self._outlast(stage, run, exc, clock.monotonic() - began)
         failures = run.row.tries + 1
         if not isinstance(exc, DeadlineExceeded) and stage.retry.covers(exc) and failures < stage.retry.attempts:
@@ -269,7 +269,7 @@ class Engine:
         except Again as exc:
             return self._nap(run, State.UNWINDING, exc.wait, run.row.tries, run.event(EventKind.RETRIED, str(exc)))
         except Exception as exc:  # noqa: BLE001 - an undo is retried whatever it raised, then the flow is stuck
-            if self._passes(exc):
+            if self.passes(exc):
                 return self._outlast(stage, run, exc, clock.monotonic() - began)
             return self._undo_failed(stage.undo_retry, stage, run, exc)
         run.frame.pop(_AWAY_KEY, None)

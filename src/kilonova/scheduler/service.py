@@ -109,7 +109,7 @@ class Service:
         self._handlers = Handlers(self.chooser, self.snapshot, track_instances=tracks)
         self._server = bus.serve("scheduler", host, [self._handlers])
         self._heartbeat = Heartbeat(cells.own, host, "nova-scheduler", "scheduler", interval=conf.report_interval)
-        self._timers = Periodic("scheduler", workers=1)
+        self._timers = Periodic("scheduler", workers=1, passes=away.is_away)
         interval = conf.scheduler.discover_hosts_in_cells_interval
         if interval >= 0:
             discover = functools.partial(discovery.discover, cells)

@@ -148,6 +148,9 @@ API: dict[str, Query | list[Query]] = {
         _q(lambda tx, much: build_requests.build_request_list(tx, project_id=project(1))),
         _q(lambda tx, much: build_requests.build_request_list(tx, instance_uuids=uuids(much))),
     ],
+    "api.build_requests.build_request_old": _q(
+        lambda tx, much: build_requests.build_request_old(tx, LATER, limit=much)
+    ),
     "api.build_requests.build_request_unplaced": _q(
         lambda tx, much: build_requests.build_request_unplaced(tx, project(1))
     ),
