@@ -52,19 +52,31 @@ class Record(logging.LogRecord):
 
 
 class _Escaping(logging.Formatter):
-    """A formatter around another one: tracebacks alone have lines, whose beginnings are the formatter's."""
+    """A formatter around oslo.log's: tracebacks alone have lines, whose beginnings are that one's.
 
-    def __init__(self, inner: logging.Formatter) -> None:
+    `asked`: the format has a place for the exception that is being handled.
+    """
+
+    def __init__(self, inner: logging.Formatter, asked: bool) -> None:
         super().__init__()
-        self._inner = inner
+        self._inner, self._asked = inner, asked
 
     def format(self, record: logging.LogRecord) -> str:
         text = self._inner.format(record)
         traceback = f"\n{record.exc_text}" if record.exc_text else ""
-        if not traceback or traceback not in text:
+        if not traceback:
+            return escaped(text if self._asked else _once(text, record))
+        if traceback not in text:
             return escaped(text)
         head, _, rest = text.partition(traceback)
         return escaped(head) + escaped(traceback + rest, _CONTROLS_IN_TRACEBACKS)
+
+
+def _once(text: str, record: logging.LogRecord) -> str:
+    """Without the exception that is being handled, which oslo.log puts at the end, where the message has its words."""
+    added = str(getattr(record, "error_summary", ""))
+    _, _, words = added.partition(": ")
+    return text.removesuffix(f": {added}") if words and escaped(words) in record.getMessage() else text
 
 
 def register(conf: cfg.ConfigOpts) -> None:
@@ -82,9 +94,11 @@ def setup(conf: cfg.ConfigOpts, product: str = "nova", *, command: bool = False)
         conf.set_default("use_stderr", True)
     logging.setLogRecordFactory(Record)
     oslo_log.setup(conf, product)
+    formats = (conf.logging_context_format_string, conf.logging_default_format_string)
+    asked = any("%(error_summary)s" in one for one in formats)
     for handler in logging.getLogger().handlers:
         if type(handler.formatter) is formatters.ContextFormatter:
-            handler.setFormatter(_Escaping(handler.formatter))
+            handler.setFormatter(_Escaping(handler.formatter, asked))
 
 
 def trace(error: BaseException) -> BaseException | None:

@@ -147,24 +147,22 @@ class _Start:
 
     def _run(self) -> None:
         what = "the process"
-        failed = None
         try:
             with starting.undisturbed():
                 services = self._make()
             for service in services:
                 if self.given_up:
-                    break
+                    return
                 what = type(service).__module__
                 self.begun.append(service)
                 service.start()
         except BaseException as exc:  # noqa: BLE001 - whatever it is, the process does not run
-            failed = exc
-        # Out here nothing is being handled: oslo.log would say it once more at the end of the line.
-        if failed is not None and not self.given_up:
-            _complain(what, failed)
-            self.begun = self.begun[:-1]
-        self.error = failed
-        self.over.set()
+            if not self.given_up:
+                _complain(what, exc)
+                self.begun = self.begun[:-1]
+            self.error = exc
+        finally:
+            self.over.set()
 
 
 def _complain(what: str, exc: BaseException) -> None:

@@ -39,6 +39,38 @@ def test_text_of_users_neither_makes_a_line_nor_speaks_to_a_terminal(tmp_path: p
     assert not set(text) & {"\x1b", "\x85"}
 
 
+HANDLED = """
+import logging, sys
+from kilonova import conf as configuration
+from kilonova.base import log
+conf = configuration.load(["--log-file", sys.argv[1], *sys.argv[2:]])
+log.setup(conf)
+try:
+    raise OSError(5, "first line\\nsecond")
+except OSError as exc:
+    told = logging.getLogger("kilonova.x")
+    told.error("it says: %s", exc)
+    told.error("it says no more than this")
+    told.error("it says: %s", exc, exc_info=True)
+"""
+
+
+def test_what_a_line_says_of_an_exception_is_not_repeated_behind_it(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "log"
+    subprocess.run([sys.executable, "-c", HANDLED, str(file)], check=True, timeout=60)
+    once, added, traced = (line.partition("it says")[2] for line in file.read_text().splitlines()[:3])
+    assert once == r": [Errno 5] first line\nsecond"
+    assert added == " no more than this: OSError: [Errno 5] first line"
+    assert traced.count("first line") == 2  # as oslo.log does it, with the lines that follow
+
+
+def test_a_format_that_asks_for_the_exception_has_it(tmp_path: pathlib.Path) -> None:
+    file, conf = tmp_path / "log", tmp_path / "nova.conf"
+    conf.write_text("[DEFAULT]\nlogging_default_format_string = %(message)s: %(error_summary)s\n")
+    subprocess.run([sys.executable, "-c", HANDLED, str(file), "--config-file", str(conf)], check=True, timeout=60)
+    assert file.read_text().splitlines()[0].endswith(r"second: OSError: [Errno 5] first line")
+
+
 def test_making_a_context_changes_nobodys_log_lines() -> None:
     RequestContext("u", "p")
     assert present.current() is None

@@ -80,6 +80,26 @@ def test_what_cannot_be_made_is_503_and_tried_again(
     assert ask(application) == ("made", b"2")
 
 
+NOT_MADE = """
+from kilonova.contract import exceptions
+from kilonova.wsgi.application import Application
+
+def make(parts):
+    raise exceptions.InvalidConfiguration("no bus here")
+
+assert b"503" in b"".join(Application("nova-api", make, tuple)({}, lambda *_: None))
+"""
+
+
+def test_what_cannot_be_made_is_said_once_in_its_line(tmp_path: Path) -> None:
+    (tmp_path / "nova.conf").write_text(f"[DEFAULT]\nlog_file = {tmp_path}/log\n")
+    environment = {**os.environ, "OS_NOVA_CONFIG_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", NOT_MADE], check=True, timeout=60, env=environment)
+    lines = [line for line in (tmp_path / "log").read_text().splitlines() if "no bus here" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith("nova-api does not start: no bus here")
+
+
 def test_a_wrong_configuration_ends_the_server_that_loads_it(
     made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
