@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,6 +29,10 @@ class UnreachableError(LostError):
 
 class SilentError(LostError):
     """The database holds the connection and does not answer."""
+
+
+class UnfitError(sa.exc.DataError):
+    """Text that a driver does not send: PostgreSQL has no character NUL."""
 
 
 LOST = (LostError, sa.exc.TimeoutError)
@@ -60,6 +64,8 @@ def watch(engine: sa.Engine) -> None:
     @sa.event.listens_for(engine, "handle_error")
     def failed(context: sa.ExceptionContext) -> Exception | None:
         reported = context.sqlalchemy_exception
+        if reported is None and _is_unfit(context.original_exception):
+            return UnfitError(context.statement, None, context.original_exception, hide_parameters=True)
         if not isinstance(reported, DatabaseError):
             return None
         if context.connection is None:
@@ -69,6 +75,11 @@ def watch(engine: sa.Engine) -> None:
             return None
         lost = context.original_exception
         return LostError(context.statement, None, lost, hide_parameters=True, connection_invalidated=True)
+
+
+def _is_unfit(original: BaseException) -> bool:
+    """Whether psycopg2 refuses a text: its only error that is none of a database's classes."""
+    return isinstance(original, ValueError) and "NUL" in str(original)
 
 
 def code(exc: BaseException) -> Any:
@@ -103,12 +114,14 @@ def lacks_tables(exc: BaseException) -> bool:
 def is_refused(exc: BaseException) -> bool:
     """Whether the database does not take a value or a pattern that it was given."""
     found = code(exc)
-    return found in _REFUSED or (isinstance(found, str) and found.startswith("22"))
+    return isinstance(exc, UnfitError) or found in _REFUSED or (isinstance(found, str) and found.startswith("22"))
 
 
 @contextlib.contextmanager
-def of_filters() -> Iterator[None]:
+def of_filters(filters: Mapping[str, Any]) -> Iterator[None]:
     """A list that is asked for by the user's filters: what the database refuses is InvalidFilterError."""
+    if name := unfit(filters):
+        raise InvalidFilterError(f"{name}: the database does not take the value of a filter")
     try:
         yield
     except (DatabaseError, OverflowError) as exc:
@@ -117,3 +130,16 @@ def of_filters() -> Iterator[None]:
         if isinstance(exc, DatabaseError) and not is_refused(exc):
             raise
         raise InvalidFilterError("the database does not take the value of a filter") from exc
+
+
+def unfit(filters: Mapping[str, Any]) -> str | None:
+    """The name of a filter whose text has a NUL: not every database takes it, and none has anything like it."""
+    return next((name for name, value in filters.items() if _has_nul(value)), None)
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_has_nul(each) for pair in value.items() for each in pair)
+    return isinstance(value, Collection) and any(map(_has_nul, value))

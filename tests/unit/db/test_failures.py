@@ -10,11 +10,14 @@ import pymysql
 import pytest
 import sqlalchemy as sa
 
+from kilonova.contract import context, exceptions
 from kilonova.db import failures, mysql
 from kilonova.db.cell import instances
 from kilonova.db.cells import Cell, CellDown, Cells
 from kilonova.db.engine import Database, UnusableDatabase
 from kilonova.db.failures import LOST, LostError, UnreachableError, is_disconnect, is_refused
+from kilonova.db.objects import instances as instance_objects
+from kilonova.db.objects import migration as migration_objects
 from kilonova.db.outcomes import InvalidFilterError
 
 
@@ -130,6 +133,49 @@ def test_a_silent_database_is_not_asked_again(cell_db: Database) -> None:
         with pytest.raises(failures.SilentError):
             ask(look)
     assert tries == [1, 1]
+
+
+def test_text_that_a_driver_does_not_send_is_a_refused_value(
+    cell_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What psycopg2 says of a NUL is a plain ValueError."""
+
+    def refuse(*_: Any) -> None:
+        raise ValueError("A string literal cannot contain NUL (0x00) characters.")
+
+    monkeypatch.setattr(cell_db.engine.dialect, "do_execute", refuse)
+    for ask in (cell_db.query, cell_db.run):
+        with pytest.raises(failures.DatabaseError) as refused:
+            ask(lambda tx: tx.execute(sa.select(1).where(sa.literal("a\0") == "b")))
+        assert is_refused(refused.value)
+        assert not failures.is_retryable(refused.value)
+        assert not failures.is_disconnect(refused.value)
+        assert "a\0" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"host": "a\0"},
+        {"host": ["a", "a\0"]},
+        {"display_name": "\0"},
+        {"tags": ["\0"]},
+        {"metadata": {"\0": "a"}},
+        {"metadata": [{"a": "\0"}]},
+        {"uuid": "\0"},
+    ],
+)
+def test_a_nul_in_a_filter_is_refused_by_every_database_alike(cell_db: Database, filters: dict[str, Any]) -> None:
+    for ask in (instances.instance_list, instances.instance_uuids, instances.instance_count):
+        with pytest.raises(InvalidFilterError):
+            cell_db.query(ask, filters)
+
+
+@pytest.mark.parametrize("ask", [instance_objects.get_by_filters, migration_objects.get_by_filters])
+def test_a_nul_in_a_filter_of_a_host_is_refused_by_every_database_alike(cell_db: Database, ask: Any) -> None:
+    for wanted in ("a\0", ["a\0"]):
+        with pytest.raises(exceptions.Invalid):
+            cell_db.query(ask, context.admin(), {"host": wanted})
 
 
 @pytest.mark.parametrize("code", [1139, 1366, 1292, 1267, "22021", "22003", "2201B"])

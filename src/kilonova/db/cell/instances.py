@@ -306,7 +306,7 @@ _AT_ONCE = 400
 def _filtering(tx: Tx, filters: Mapping[str, Any]) -> Iterator[None]:
     """What the database refuses of a filter, or needs too long for, is InvalidFilterError."""
     bound = patterns.limited(tx) if any(map(instance_filters.is_pattern, filters)) else contextlib.nullcontext()
-    with failures.of_filters(), bound:
+    with failures.of_filters(filters), bound:
         yield
 
 

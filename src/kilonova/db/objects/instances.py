@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
+from kilonova.db import failures
 from kilonova.db.cell.tables import INSTANCES as TABLE
 from kilonova.db.objects import hydrate, instance
 from kilonova.db.objects.hydrate import Row
@@ -166,6 +167,8 @@ def get_by_filters(
 
 
 def _conditions(ctxt: Any, filters: dict[str, Any]) -> list[sa.ColumnElement[bool]]:
+    if name := failures.unfit(filters):
+        raise exceptions.Invalid(f"no database takes the value of the filter by {name}")
     found = [_deleted(ctxt, filters.pop("deleted", None), filters.pop("soft_deleted", False))]
     if (since := filters.pop("changes-since", None)) is not None:
         found.append(changed_since(TABLE, hydrate.column_value(since)))

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
+from kilonova.db import failures
 from kilonova.db.cell.tables import INSTANCES
 from kilonova.db.cell.tables import MIGRATIONS as TABLE
 from kilonova.db.objects import hydrate
@@ -150,6 +151,8 @@ def get_by_filters(
 
 
 def _conditions(filters: dict[str, Any]) -> list[sa.ColumnElement[bool]]:
+    if name := failures.unfit(filters):
+        raise exceptions.Invalid(f"no database takes the value of the filter by {name}")
     found: list[sa.ColumnElement[bool]] = []
     for name in ("status", "migration_type", "instance_uuid", "user_id", "project_id", "hidden", "uuid"):
         if name in filters:
