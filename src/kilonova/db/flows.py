@@ -73,15 +73,20 @@ def active(tx: Any, subject_id: str, op: str | None = None) -> list[FlowRow]:
 
 def active_subjects(tx: Any, subject_ids: Sequence[str], op: str | None = None) -> set[str]:
     """Which of the subjects have a flow (of that operation) that has not ended."""
-    query = sa.select(F.subject_id).distinct().where(F.subject_id.in_(list(subject_ids)), F.active_key.is_not(None))
+    query = sa.select(F.subject_id).distinct().where(F.active_key.is_not(None))
     if op is not None:
         query = query.where(F.op == op)
-    return set(tx.execute(query).scalars())
+    return _subjects(tx, query, subject_ids)
 
 
 def known_subjects(tx: Any, subject_ids: Sequence[str]) -> set[str]:
     """Which of the subjects have, or had, a flow that is still kept."""
-    return set(tx.execute(sa.select(F.subject_id).distinct().where(F.subject_id.in_(list(subject_ids)))).scalars())
+    return _subjects(tx, sa.select(F.subject_id).distinct(), subject_ids)
+
+
+def _subjects(tx: Any, query: sa.Select[Any], among: Sequence[str]) -> set[str]:
+    parts = (tx.execute(query.where(F.subject_id.in_(part))).scalars() for part in queries.slices(among))
+    return {subject for part in parts for subject in part}
 
 
 def wake(tx: Any, subject_id: str, op: str | None = None) -> int:

@@ -9,7 +9,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from kilonova.db.engine import Tx
 from kilonova.db.outcomes import DuplicateError
 
 Row = dict[str, Any]
+V = TypeVar("V")
 
 
 def rows(tx: Tx, statement: sa.Executable, parameters: Any = None) -> list[Row]:
@@ -44,6 +45,16 @@ def values(tx: Tx, statement: sa.Executable) -> list[Any]:
 def pairs(tx: Tx, statement: sa.Executable) -> dict[Any, Any]:
     """The second column by the first."""
     return {found[0]: found[1] for found in tx.execute(statement).all()}
+
+
+AT_ONCE = 1000
+"""Values that one statement names; servers pass over their indexes, or refuse it, where it names many more."""
+
+
+def slices(named: Iterable[V]) -> Iterator[list[V]]:
+    """As many at a time of what comes in any number as a statement names; each is in one of them."""
+    every = list(dict.fromkeys(named))
+    return (every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE))
 
 
 def insert(tx: Tx, table: sa.Table, new: Mapping[str, Any]) -> Row:

@@ -52,8 +52,11 @@ def build_request_unplaced(tx: Tx, project_id: str) -> list[str]:
 
 def build_request_instances(tx: Tx, instance_uuids: Iterable[str]) -> dict[str, str]:
     """The JSON text of each instance that is still asked for."""
-    statement = sa.select(_C.instance_uuid, _C.instance).where(_C.instance_uuid.in_(list(instance_uuids)))
-    return {row.instance_uuid: row.instance for row in tx.execute(statement)}
+    statement = sa.select(_C.instance_uuid, _C.instance)
+    found: dict[str, str] = {}
+    for part in query.slices(instance_uuids):
+        found |= query.pairs(tx, statement.where(_C.instance_uuid.in_(part)))
+    return found
 
 
 def build_request_create(tx: Tx, values: Mapping[str, Any]) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterable
 
 import sqlalchemy as sa
@@ -25,9 +27,10 @@ def host_mapping_list(tx: Tx, *, cell_id: int | None = None, hosts: Iterable[str
     statement = _WITH_CELL.order_by(HOST_MAPPINGS.c.id)
     if cell_id is not None:
         statement = statement.where(HOST_MAPPINGS.c.cell_id == cell_id)
-    if hosts is not None:
-        statement = statement.where(HOST_MAPPINGS.c.host.in_(list(hosts)))
-    return query.rows(tx, statement)
+    if hosts is None:
+        return query.rows(tx, statement)
+    parts = (query.rows(tx, statement.where(HOST_MAPPINGS.c.host.in_(part))) for part in query.slices(hosts))
+    return sorted(itertools.chain.from_iterable(parts), key=operator.itemgetter("id"))
 
 
 def host_mapping_create(tx: Tx, host: str, cell_id: int) -> Row:

@@ -5,6 +5,7 @@ Rows carry the cell's uuid as `cell_uuid`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ def instance_mapping_get(tx: Tx, instance_uuid: str) -> Row | None:
 
 def instance_mapping_list(tx: Tx, instance_uuids: Iterable[str]) -> list[Row]:
     """The mappings of these instances, in no order."""
-    return query.rows(tx, _WITH_CELL.where(_C.instance_uuid.in_(list(instance_uuids))))
+    parts = (query.rows(tx, _WITH_CELL.where(_C.instance_uuid.in_(part))) for part in query.slices(instance_uuids))
+    return list(itertools.chain.from_iterable(parts))
 
 
 def instance_mapping_list_by_project(

@@ -162,9 +162,10 @@ def instance_uuids(tx: Tx, filters: Mapping[str, Any]) -> list[str]:
 def instance_uuids_by_host(tx: Tx, hosts: Iterable[str]) -> dict[str, list[str]]:
     """The uuids of the living instances by host."""
     found: dict[str, list[str]] = {host: [] for host in hosts}
-    statement = sa.select(_C.host, _C.uuid).where(_C.host.in_(list(found)), _C.deleted == 0)
-    for host, uuid in tx.execute(statement):
-        found[host].append(uuid)
+    statement = sa.select(_C.host, _C.uuid).where(_C.deleted == 0)
+    for part in query.slices(found):
+        for host, uuid in tx.execute(statement.where(_C.host.in_(part))):
+            found[host].append(uuid)
     return found
 
 
@@ -196,8 +197,8 @@ def instance_usage(
 
 def instances_among(tx: Tx, uuids: Iterable[str]) -> set[str]:
     """Those of the uuids that have a record here, deleted or not; no statement for none."""
-    wanted = list(uuids)
-    return set(tx.execute(sa.select(_C.uuid).where(_C.uuid.in_(wanted))).scalars()) if wanted else set()
+    parts = (query.values(tx, sa.select(_C.uuid).where(_C.uuid.in_(part))) for part in query.slices(uuids))
+    return {uuid for part in parts for uuid in part}
 
 
 def instance_create(tx: Tx, values: Mapping[str, Any]) -> Row:
@@ -292,14 +293,10 @@ def complete_sort(sort: Sort) -> list[tuple[str, str]]:
 
 def _usage(tx: Tx, statement: sa.Select[Any], but: Sequence[str]) -> dict[str, int]:
     total = [int(number) for number in tx.execute(statement).one()]
-    for start in range(0, len(but), _AT_ONCE):
-        without = tx.execute(statement.where(_C.uuid.in_(but[start : start + _AT_ONCE]))).one()
+    for part in query.slices(but):
+        without = tx.execute(statement.where(_C.uuid.in_(part))).one()
         total = [number - int(less) for number, less in zip(total, without, strict=True)]
     return dict(zip(("instances", "cores", "ram"), total, strict=True))
-
-
-_AT_ONCE = 400
-"""Uuids in one statement."""
 
 
 @contextlib.contextmanager

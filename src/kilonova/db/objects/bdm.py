@@ -13,6 +13,7 @@ from kilonova.db.cell.tables import BLOCK_DEVICE_MAPPING as TABLE
 from kilonova.db.cell.tables import INSTANCES
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
+from kilonova.db.query import slices
 
 
 def fill(bdm: objects.BlockDeviceMapping, row: Row) -> objects.BlockDeviceMapping:
@@ -31,8 +32,8 @@ def _rows(tx: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Row]:
 
 
 def load(tx: sa.Connection, instance_uuids: Collection[str]) -> objects.BlockDeviceMappingList:
-    """Those of all the instances, in one statement."""
-    rows = _rows(tx, TABLE.c.instance_uuid.in_(list(instance_uuids)))
+    """Those of all the instances."""
+    rows = [row for part in slices(instance_uuids) for row in _rows(tx, TABLE.c.instance_uuid.in_(part))]
     return objects.BlockDeviceMappingList(objects=[from_row(row) for row in rows])
 
 

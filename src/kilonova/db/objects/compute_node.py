@@ -14,6 +14,7 @@ from kilonova.db.cell.tables import COMPUTE_NODES, SERVICES
 from kilonova.db.objects import hydrate
 from kilonova.db.objects.hydrate import Row
 from kilonova.db.outcomes import DuplicateError
+from kilonova.db.query import slices
 
 SPECIAL = {"stats", "supported_hv_specs", "pci_device_pools", "mapped"}
 DEFAULT_RATIOS = {"cpu_allocation_ratio": 4.0, "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0}
@@ -141,7 +142,7 @@ def get_all_by_host(tx: sa.Connection, ctxt: Any, host: str, use_slave: bool = F
 
 
 def get_all_by_uuids(tx: sa.Connection, ctxt: Any, compute_uuids: Collection[str]) -> objects.ComputeNodeList:
-    return _list(_rows(tx, COMPUTE_NODES.c.uuid.in_(list(compute_uuids))))
+    return _list([row for part in slices(compute_uuids) for row in _rows(tx, COMPUTE_NODES.c.uuid.in_(part))])
 
 
 def get_all_by_not_mapped(tx: sa.Connection, ctxt: Any, mapped_less_than: int) -> objects.ComputeNodeList:

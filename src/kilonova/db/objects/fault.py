@@ -8,9 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from kilonova.contract import objects
+from kilonova.db import sorting
 from kilonova.db.cell.tables import INSTANCE_FAULTS
 from kilonova.db.objects import hydrate
-from kilonova.db.query import fitting, storable
+from kilonova.db.query import fitting, slices, storable
 
 MESSAGE_LENGTH = 255
 
@@ -20,15 +21,15 @@ def from_row(row: hydrate.Row) -> objects.InstanceFault:
 
 
 def latest(tx: sa.Connection, uuids: Collection[str]) -> dict[str, objects.InstanceFault]:
-    """The newest fault of each instance that has one, in one statement."""
+    """The newest fault of each instance that has one."""
     table = INSTANCE_FAULTS
-    newest = (
-        sa.select(sa.func.max(table.c.id))
-        .where(table.c.instance_uuid.in_(list(uuids)), table.c.deleted == 0)
-        .group_by(table.c.instance_uuid)
-    )
-    rows = tx.execute(sa.select(table).where(table.c.id.in_(newest))).mappings()
-    return {row["instance_uuid"]: from_row(row) for row in rows}
+    newest = sa.select(sa.func.max(table.c.id)).where(table.c.deleted == 0).group_by(table.c.instance_uuid)
+    found: dict[str, objects.InstanceFault] = {}
+    for part in slices(uuids):
+        among = newest.where(table.c.instance_uuid.in_(part))
+        rows = tx.execute(sa.select(table).where(table.c.id.in_(among))).mappings()
+        found |= {row["instance_uuid"]: from_row(row) for row in rows}
+    return found
 
 
 def create(tx: sa.Connection, ctxt: Any, fault: objects.InstanceFault) -> None:
@@ -51,6 +52,10 @@ def get_latest_by_instance_uuids(
 def get_by_instance_uuids(tx: sa.Connection, ctxt: Any, instance_uuids: Collection[str]) -> objects.InstanceFaultList:
     """All faults, newest first."""
     table = INSTANCE_FAULTS
-    query = hydrate.select_alive(table, table.c.instance_uuid.in_(list(instance_uuids)))
-    rows = tx.execute(query.order_by(table.c.created_at.desc(), table.c.id.desc())).mappings()
+    rows: list[hydrate.Row] = [
+        row
+        for part in slices(instance_uuids)
+        for row in tx.execute(hydrate.select_alive(table, table.c.instance_uuid.in_(part))).mappings()
+    ]
+    rows.sort(key=sorting.key((("created_at", "desc"), ("id", "desc"))))
     return objects.InstanceFaultList(objects=[from_row(row) for row in rows])

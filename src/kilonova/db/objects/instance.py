@@ -16,6 +16,7 @@ from kilonova.db.objects import fault as faults
 from kilonova.db.objects import hydrate, pairs, service, tag
 from kilonova.db.objects.hydrate import Row, as_set
 from kilonova.db.outcomes import DuplicateError, Missing, Stale
+from kilonova.db.query import AT_ONCE
 
 EXTRA_OBJECTS = {
     "device_metadata": "InstanceDeviceMetadata",
@@ -67,8 +68,11 @@ def _bare(row: Row) -> objects.Instance:
 
 def attach(tx: sa.Connection, instances: Sequence[objects.Instance], expected: Collection[str]) -> None:
     """Read the optional attributes `expected` of all `instances` and set them."""
-    if not instances:
-        return
+    for start in range(0, len(instances), AT_ONCE):
+        _attach(tx, instances[start : start + AT_ONCE], expected)
+
+
+def _attach(tx: sa.Connection, instances: Sequence[objects.Instance], expected: Collection[str]) -> None:
     uuids = [i.uuid for i in instances]
     for name in PAIRS.keys() & set(expected):
         found = pairs.read(tx, PAIRS[name], uuids)

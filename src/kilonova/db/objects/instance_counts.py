@@ -11,6 +11,7 @@ from kilonova.base import clock
 from kilonova.contract import objects, states
 from kilonova.db.cell.tables import INSTANCES as TABLE
 from kilonova.db.objects import instance
+from kilonova.db.query import slices
 
 
 def get_counts(tx: sa.Connection, ctxt: Any, project_id: str, user_id: str | None = None) -> dict[str, dict[str, int]]:
@@ -64,12 +65,14 @@ def hosts_of_group(
 ) -> list[str]:
     """Hosts on which members of the group live, except those of the members `exclude`."""
     members = set(group.members) - set(exclude or ())
-    query = sa.select(TABLE.c.host).where(TABLE.c.deleted == 0, TABLE.c.uuid.in_(members), TABLE.c.host.is_not(None))
-    return sorted(set(tx.execute(query).scalars()))
+    query = sa.select(TABLE.c.host).where(TABLE.c.deleted == 0, TABLE.c.host.is_not(None))
+    return sorted(
+        {host for part in slices(members) for host in tx.execute(query.where(TABLE.c.uuid.in_(part))).scalars()}
+    )
 
 
 def members_by_user(tx: sa.Connection, ctxt: Any, group: objects.InstanceGroup, user_id: str) -> int:
     """How many living members of the group belong to a user."""
-    query = sa.select(sa.func.count()).select_from(TABLE)
-    query = query.where(TABLE.c.deleted == 0, TABLE.c.uuid.in_(group.members), TABLE.c.user_id == user_id)
-    return int(tx.execute(query).scalar_one())
+    query = sa.select(sa.func.count()).select_from(TABLE).where(TABLE.c.deleted == 0, TABLE.c.user_id == user_id)
+    parts = (query.where(TABLE.c.uuid.in_(part)) for part in slices(group.members or ()))
+    return sum(int(tx.execute(part).scalar_one()) for part in parts)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.base import clock
 from kilonova.contract import exceptions, objects
-from kilonova.db import failures
+from kilonova.db import failures, sorting
 from kilonova.db.cell.tables import INSTANCES as TABLE
 from kilonova.db.objects import hydrate, instance
 from kilonova.db.objects.hydrate import Row
-from kilonova.db.query import changed_before, changed_since
+from kilonova.db.query import AT_ONCE, changed_before, changed_since, slices
 
 
 def _list(tx: sa.Connection, rows: list[Row], expected: Collection[str] | None) -> objects.InstanceList:
@@ -89,10 +90,11 @@ def get_uuids_by_host_and_node(tx: sa.Connection, ctxt: Any, host: str, node: st
 
 
 def get_uuids_by_hosts(tx: sa.Connection, ctxt: Any, hosts: Collection[str]) -> dict[str, list[str]]:
-    query = sa.select(TABLE.c.host, TABLE.c.uuid).where(TABLE.c.deleted == 0, TABLE.c.host.in_(list(hosts)))
+    query = sa.select(TABLE.c.host, TABLE.c.uuid).where(TABLE.c.deleted == 0)
     found: dict[str, list[str]] = {}
-    for host, uuid in tx.execute(query):
-        found.setdefault(host, []).append(uuid)
+    for part in slices(hosts):
+        for host, uuid in tx.execute(query.where(TABLE.c.host.in_(part))):
+            found.setdefault(host, []).append(uuid)
     return found
 
 
@@ -153,17 +155,34 @@ def get_by_filters(
 
     Raises Invalid for a filter that is none of these.
     """
-    query = sa.select(TABLE).where(*_conditions(ctxt, dict(filters)))
-    keys, dirs = sort_keys or [sort_key], sort_dirs or [sort_dir]
-    for key, direction in zip(keys, dirs, strict=False):
-        query = query.order_by(getattr(TABLE.c[key], direction)())
-    rows = list(tx.execute(query.order_by(TABLE.c.id)).mappings())
+    order = list(zip(sort_keys or [sort_key], sort_dirs or [sort_dir], strict=False))
+    parts = [_ordered(tx, ctxt, part, order) for part in _parts(filters)]
+    rows = list(itertools.chain.from_iterable(parts))
+    if len(parts) > 1:
+        rows.sort(key=sorting.key([*order, ("id", "asc")]))
     if marker:
         places = [n for n, row in enumerate(rows) if row["uuid"] == marker]
         if not places:
             raise exceptions.MarkerNotFound(marker=marker)
         rows = rows[places[0] + 1 :]
     return _list(tx, rows[:limit], expected_attrs)
+
+
+def _ordered(
+    tx: sa.Connection, ctxt: Any, filters: Mapping[str, Any], order: Sequence[tuple[str, str]]
+) -> Sequence[Row]:
+    query = sa.select(TABLE).where(*_conditions(ctxt, dict(filters)))
+    for key, direction in order:
+        query = query.order_by(getattr(TABLE.c[key], direction)())
+    return tx.execute(query.order_by(TABLE.c.id)).mappings().all()
+
+
+def _parts(filters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The filters, in several parts where they name more servers than one statement does: those of a whole host."""
+    uuids = filters.get("uuid")
+    if not isinstance(uuids, list | tuple | set | frozenset) or len(uuids) <= AT_ONCE:
+        return [filters]
+    return [{**filters, "uuid": part} for part in slices(uuids)]
 
 
 def _conditions(ctxt: Any, filters: dict[str, Any]) -> list[sa.ColumnElement[bool]]:
