@@ -133,6 +133,19 @@ def test_the_api_names_the_service_that_is_in_the_way(
     assert cloud.cloud.cinder.volumes[volume]["status"] == "available"
 
 
+def test_a_token_that_ended_at_neutron_is_told_so(cloud: ControlPlane) -> None:
+    """401, as clients expect that fetch another one then."""
+    words = "The request you have made requires authentication."
+    cloud.cloud.neutron.fail("GET", "/v2.0/networks", status=401, times=1000, body={"error": {"message": words}})
+    told = cloud.create(status=401, networks="auto")["unauthorized"]
+    assert told["code"] == 401
+    assert "service neutron does not accept this token" in told["message"]
+    assert words in told["message"]
+    # The network is looked up with the service's credentials, of which no other token of the user's makes better ones.
+    told = cloud.create(status=500)["computeFault"]
+    assert told["message"] == "The service neutron answered with HTTP 401."
+
+
 def test_b055_what_is_raised_does_not_leak_when_the_undoing_fails_too(cloud: ControlPlane) -> None:
     for host in cloud.hosts:
         for method in ("spawn", "destroy"):

@@ -58,7 +58,10 @@ _GLANCE: Final[Mapping[int | str, Becomes]] = {
 }
 
 _NEUTRON: Final[Mapping[int | str, Becomes]] = {
-    401: lambda error, ids: exceptions.Unauthorized(),
+    # Clients fetch another token on seeing this, as with Nova.
+    401: lambda error, ids: exceptions.Unauthorized(
+        f"Not authorised: the service neutron does not accept this token. It says: {_said(error)}"
+    ),
     403: words(exceptions.Forbidden),
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
+
 import pytest
 from tests import fakes
 
@@ -122,6 +125,41 @@ def test_builds_in_a_row_ask_only_for_what_is_their_own(cloud, neutron, clock):
         counts.append(len(cloud.neutron.calls))
     # extensions, network, quota, port, subnets, DHCP ports; then the port alone; later all but the extensions.
     assert counts == [6, 1, 5]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_nobody_waits_for_extensions_that_another_one_asks_for(cloud, neutron, clock, monkeypatch, known):
+    if known:
+        neutron.rest.extensions(ctxt())
+        clock[0] += 601.0
+    asked, away, send = threading.Event(), threading.Event(), type(cloud.neutron).send
+
+    def slow(service, request):
+        if not asked.is_set():
+            asked.set()
+            assert away.wait(10)
+        return send(service, request)
+
+    monkeypatch.setattr(type(cloud.neutron), "send", slow)
+    first = threading.Thread(target=neutron.rest.extensions, args=(ctxt(),))
+    first.start()
+    assert asked.wait(10)
+    second = concurrent.futures.ThreadPoolExecutor(1).submit(neutron.rest.extensions, ctxt())
+    assert second.result(10)
+    away.set()
+    first.join(10)
+
+
+def test_a_token_that_neutron_does_not_take_is_the_users_matter_our_password_is_not(cloud, neutron):
+    net = cloud.neutron.network()
+    words = {"error": {"message": "The request you have made requires authentication."}}
+    cloud.neutron.fail("GET", "/v2.0/networks", status=401, times=3, body=words)
+    with pytest.raises(exceptions.Unauthorized, match=r"neutron does not accept this token.*requires authentication"):
+        neutron.rest.list(ctxt(), "networks", id=[net])
+    for caller, admin in ((ctxt(), True), (context.admin(), False)):
+        with pytest.raises(NeutronError) as caught:
+            neutron.rest.list(caller, "networks", id=[net], admin=admin)
+        assert (caught.value.status, caught.value.words) == (401, None)
 
 
 def test_a_network_without_subnets_is_looked_at_again(cloud, neutron, clock):

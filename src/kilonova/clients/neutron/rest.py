@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,11 @@ from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 
 Item = dict[str, Any]
+
+RENEWING = 60.0
+"""Seconds for which the extensions known before serve while they are asked for anew."""
+
+_UNAUTHORIZED = 401
 
 
 class NeutronError(ServiceError):
@@ -26,9 +30,8 @@ class NeutronRest:
     def __init__(self, http: Http, extension_ttl: float = 600) -> None:
         self._http = http
         self._ttl = extension_ttl
-        self._lock = threading.Lock()
-        self._extensions: frozenset[str] = frozenset()
-        self._extensions_until = float("-inf")
+        self._extensions: tuple[float, frozenset[str]] = float("-inf"), frozenset()
+        """Until when they are known, and which they are."""
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -54,13 +57,13 @@ class NeutronRest:
         """Page after page, as they are taken: Neutron may have shorter ones than are asked for."""
 
         def ask(params: Params) -> Any:
-            return self._expect(self._http.call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=params)).json()
+            return self._expect(self._call(ctxt, "GET", f"/v2.0/{noun}", admin=admin, params=params)).json()
 
         return paging.every("neutron", ask, pairs(where), noun.replace("-", "_"))
 
     def show(self, ctxt: RequestContext, noun: str, item: str, *, admin: bool = False, **query: Any) -> Item | None:
         """One item, None when there is none (or none that we may see)."""
-        reply = self._http.call(ctxt, "GET", f"/v2.0/{noun}/{item}", admin=admin, params=pairs(query))
+        reply = self._call(ctxt, "GET", f"/v2.0/{noun}/{item}", admin=admin, params=pairs(query))
         if reply.status == 404:
             return None
         return dict(next(iter(self._expect(reply).json().values())))
@@ -74,13 +77,15 @@ class NeutronRest:
 
     def extensions(self, ctxt: RequestContext) -> frozenset[str]:
         """Aliases of the extensions the service has, asked for again now and then."""
-        with self._lock:
-            now = clock.monotonic()
-            if now >= self._extensions_until:
-                reply = self._expect(self._http.call(ctxt, "GET", "/v2.0/extensions"))
-                self._extensions = frozenset(each["alias"] for each in reply.json()["extensions"])
-                self._extensions_until = now + self._ttl
-            return self._extensions
+        until, known = self._extensions
+        if clock.monotonic() < until:
+            return known
+        # Nobody waits for what another one asks, which lasts while Neutron is away: they go by what was known.
+        self._extensions = clock.monotonic() + (RENEWING if known else 0.0), known
+        reply = self._expect(self._call(ctxt, "GET", "/v2.0/extensions"))
+        found = frozenset(each["alias"] for each in reply.json()["extensions"])
+        self._extensions = clock.monotonic() + self._ttl, found
+        return found
 
     def port_quota(self, ctxt: RequestContext, project: str) -> int:
         """The project's limit on ports, -1 for none."""
@@ -91,7 +96,7 @@ class NeutronRest:
 
     def create(self, ctxt: RequestContext, noun: str, item: Mapping[str, Any], *, admin: bool = False) -> Item:
         key = singular(noun)
-        reply = self._http.call(ctxt, "POST", f"/v2.0/{noun}", admin=admin, body={key: dict(item)})
+        reply = self._call(ctxt, "POST", f"/v2.0/{noun}", admin=admin, body={key: dict(item)})
         return dict(self._expect(reply).json()[key])
 
     def update(
@@ -107,14 +112,12 @@ class NeutronRest:
         """Raises NeutronError: status 404 when there is none, 412 when it is not at `revision` any more."""
         key = singular(noun)
         headers = {} if revision is None else {"If-Match": f"revision_number={revision}"}
-        reply = self._http.call(
-            ctxt, "PUT", f"/v2.0/{noun}/{item}", admin=admin, body={key: dict(values)}, headers=headers
-        )
+        reply = self._call(ctxt, "PUT", f"/v2.0/{noun}/{item}", admin=admin, body={key: dict(values)}, headers=headers)
         return dict(self._expect(reply).json()[key])
 
     def delete(self, ctxt: RequestContext, noun: str, item: str, *, admin: bool = False) -> bool:
         """False when it was not there."""
-        reply = self._http.call(ctxt, "DELETE", f"/v2.0/{noun}/{item}", admin=admin)
+        reply = self._call(ctxt, "DELETE", f"/v2.0/{noun}/{item}", admin=admin)
         if reply.status == 404:
             return False
         self._expect(reply)
@@ -124,21 +127,19 @@ class NeutronRest:
         """A second, inactive binding of a port to another host (extension binding-extended)."""
         path = f"/v2.0/ports/{port_id}/bindings"
         return dict(
-            self._expect(self._http.call(ctxt, "POST", path, admin=True, body={"binding": dict(binding)})).json()[
-                "binding"
-            ]
+            self._expect(self._call(ctxt, "POST", path, admin=True, body={"binding": dict(binding)})).json()["binding"]
         )
 
     def binding_activate(self, ctxt: RequestContext, port_id: str, host: str) -> None:
         """Make a host's binding the active one; one that already is active is fine."""
         path = f"/v2.0/ports/{port_id}/bindings/{host}/activate"
-        reply = self._http.call(ctxt, "PUT", path, admin=True)
+        reply = self._call(ctxt, "PUT", path, admin=True)
         if reply.status != 409:
             self._expect(reply)
 
     def binding_delete(self, ctxt: RequestContext, port_id: str, host: str) -> bool:
         """False when it was not there."""
-        reply = self._http.call(ctxt, "DELETE", f"/v2.0/ports/{port_id}/bindings/{host}", admin=True)
+        reply = self._call(ctxt, "DELETE", f"/v2.0/ports/{port_id}/bindings/{host}", admin=True)
         if reply.status == 404:
             return False
         self._expect(reply)
@@ -147,16 +148,26 @@ class NeutronRest:
     def auto_topology(self, ctxt: RequestContext, project: str, *, dry_run: bool = False) -> str | None:
         """The network made (or with `dry_run` that could be made) for a project; None when that is impossible."""
         params = [("fields", "dry-run")] if dry_run else None
-        reply = self._http.call(ctxt, "GET", f"/v2.0/auto-allocated-topology/{project}", params=params)
+        reply = self._call(ctxt, "GET", f"/v2.0/auto-allocated-topology/{project}", params=params)
         if reply.status in (404, 409):
             return None
         return str(self._expect(reply).json()["auto_allocated_topology"]["id"])
 
+    def _call(self, ctxt: RequestContext, method: str, path: str, *, admin: bool = False, **more: Any) -> Reply:
+        reply = self._http.call(ctxt, method, path, admin=admin, **more)
+        if reply.status == _UNAUTHORIZED and (admin or not ctxt.auth_token):
+            # It is our credentials that Neutron does not take: no matter of the user's.
+            raise self._error(reply)
+        return reply
+
     def _expect(self, reply: Reply) -> Reply:
         if reply.ok:
             return reply
+        raise refusals.of(self._error(reply))
+
+    def _error(self, reply: Reply) -> NeutronError:
         error = self._http.error(reply)
-        raise refusals.of(NeutronError(error.service, error.detail, error.status, error.kind))
+        return NeutronError(error.service, error.detail, error.status, error.kind)
 
 
 def project_of(ctxt: RequestContext) -> str:
