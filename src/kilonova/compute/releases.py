@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kilonova.base import clock
+from kilonova.clients.cinder.client import MARK
 from kilonova.clients.patience import patient
 from kilonova.compute.journal.book import Release
 from kilonova.contract import context, exceptions, objects
@@ -31,9 +32,6 @@ LATE = 120.0
 
 REFUSING = 86400.0
 """Seconds after which Cinder's refusal (a volume with snapshots) is taken as its last word."""
-
-MARK = "kilonova:block_device"
-"""Metadata of a volume made for a server: the device's uuid. What was asked for is known by it before its id is."""
 
 
 class Unreleased(Exception):

@@ -65,7 +65,7 @@ def test_a_path_too_long_for_sockets_is_refused(make_site: Callable[..., Site], 
 def test_without_volumes_nobody_looks_for_attachments(place: Site) -> None:
     compute = Compute(place, Cloud(place).supervisor)
     disabled = compute.shared().get("kilonova", {}).get("reconcile_disabled")
-    assert disabled == (None if place.settings.volumes else "orphan_attachments")
+    assert disabled == (None if place.settings.volumes else "orphan_attachments,orphan_volumes")
     assert "hosts" in compute.top().get("kilonova", {}) or place.full or not compute.fake
 
 

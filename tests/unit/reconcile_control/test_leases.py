@@ -11,15 +11,16 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.conductor.stage import Stage
 from tests.unit.conductor.test_delete import built
+from tests.unit.reconcile_control.test_loops import unrecorded
 
 from kilonova.conductor import records
 from kilonova.db import flows
 from kilonova.db.cell import tables
 from kilonova.db.loops import LoopLeases
-from kilonova.reconcile.control import loops, orphan_attachments, orphan_ports
+from kilonova.reconcile.control import loops, orphan_attachments, orphan_ports, orphan_volumes
 from kilonova.reconcile.loop import Report
 
-LOOPS = 7
+LOOPS = 8
 
 
 class Time:
@@ -112,7 +113,7 @@ def test_ten_conductors_and_ten_thousand_hosts_cost_next_to_nothing(eager: Stage
     # A hundred at most where there are trees: each of the fifty nodes of a slice, and what is below it.
     assert len(eager.cloud.placement.calls) <= passes * 2 * 50
     assert len(eager.cloud.neutron.calls) == passes
-    assert len(eager.cloud.cinder.calls) == passes
+    assert len(eager.cloud.cinder.calls) == passes * 2, "a page of attachments, a page of volumes"
     idle = passes * 9 * LOOPS
     assert len(statements) - idle <= passes * 60, "what nine conductors do in vain is read one row each"
 
@@ -149,21 +150,26 @@ def test_an_orphan_in_a_late_slice_is_repaired_without_another_round(eager: Stag
     assert eager.leftovers(server)["allocations"] == {}
 
 
-def test_ports_and_attachments_by_pages(eager: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_attachments_and_volumes_by_pages(eager: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orphan_ports, "PAGE", 2)
     monkeypatch.setattr(orphan_attachments, "PAGE", 2)
+    monkeypatch.setattr(orphan_volumes, "PAGE", 2)
     ended = built(eager)
+    lost = [unrecorded(eager, ended) for _ in range(5)]
     eager.cell.run(records.erase, eager.ctxt(), ended)
     neutron, cinder = eager.cloud.neutron, eager.cloud.cinder
     for _ in range(5):
         neutron.port(eager.network, device_id=ended, device_owner="compute:nova")
         eager.clients.cinder.attachment_create(eager.ctxt(), cinder.volume(), ended)
     (service,) = conductors(eager, 1)
-    for _ in range(12):
+    for _ in range(24):
+        service.passes["orphan_volumes"].run()
         service.passes["orphan_ports"].run()
         service.passes["orphan_attachments"].run()
     assert neutron.ports_of(ended) == []
     assert not cinder.attachments
+    assert not cinder.volumes.keys() & set(lost)
+    assert len(cinder.volumes) == 5
 
 
 def test_a_dead_conductors_loops_pass_on(eager: Stage, time: Time) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,14 @@ from tests.unit.conductor.test_delete import built
 from tests.unit.reconcile.test_loop import Settings
 
 from kilonova.base import clock
+from kilonova.clients.cinder.client import MARK
 from kilonova.conductor import records
 from kilonova.contract import objects
 from kilonova.db.cell import tables
+from kilonova.db.cells import CELL0_UUID
 from kilonova.db.failures import LostError
 from kilonova.db.flow_tables import KN_FLOW
+from kilonova.db.objects import bdm as devices
 from kilonova.db.objects import migration as migrations
 from kilonova.flow.store import NewFlow, State
 from kilonova.reconcile.control import loops
@@ -26,6 +30,7 @@ from kilonova.reconcile.control.known import Standing, Traces, judge
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
 from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
 from kilonova.reconcile.control.orphan_ports import OrphanPorts
+from kilonova.reconcile.control.orphan_volumes import OrphanVolumes
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
@@ -176,6 +181,69 @@ def test_attachments_of_the_dead_go(stage: Stage, connector: Any) -> None:
     assert twice(OrphanAttachments(stage.world)).repaired == 1
     assert kept["id"] in stage.cloud.cinder.attachments
     assert gone["id"] not in stage.cloud.cinder.attachments
+
+
+def unrecorded(stage: Stage, server: str, recorded: str | None = None, **volume: Any) -> str:
+    """A volume that was made for the server; the record names no volume of its device, or `recorded`."""
+    device = objects.BlockDeviceMapping(
+        instance_uuid=server, source_type="image", destination_type="volume", volume_id=recorded, boot_index=0
+    )
+    stage.cell.run(devices.create, stage.ctxt(), device)
+    return stage.cloud.cinder.volume(metadata={MARK: device.uuid}, **volume)
+
+
+def test_volumes_that_were_asked_for_and_never_recorded_go_with_their_server(stage: Stage) -> None:
+    alive, dead = built(stage), built(stage)
+    cinder = stage.cloud.cinder
+    lost, broken = unrecorded(stage, dead), unrecorded(stage, dead, status="error")
+    kept = {
+        unrecorded(stage, alive),
+        unrecorded(stage, dead, recorded=str(uuid.uuid4())),
+        unrecorded(stage, dead, status="in-use"),
+        unrecorded(stage, dead, status="creating"),
+        (held := unrecorded(stage, dead)),
+        cinder.volume(metadata={MARK: str(uuid.uuid4())}),
+        cinder.volume(metadata={MARK: "no uuid"}),
+        cinder.volume(),
+    }
+    made = stage.clients.cinder.attachment_create(stage.ctxt(), held, alive)
+    cinder.attachments[made["id"]]["status"] = "attached"
+    cinder.volumes[held]["status"] = "available"
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+    dry = Pass(OrphanVolumes(stage.world), Settings(reconcile_dry_run=True))
+    dry.run()
+    assert len(dry.run().seen) == 2
+    assert {lost, broken} | kept == cinder.volumes.keys()
+    assert twice(OrphanVolumes(stage.world)).repaired == 2
+    assert cinder.volumes.keys() == kept
+
+
+def test_a_volume_that_somebody_takes_before_it_is_deleted_stays(stage: Stage) -> None:
+    dead = built(stage)
+    lost = unrecorded(stage, dead)
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+    loop = OrphanVolumes(stage.world)
+    [suspect] = loop.judge(loop.find())
+    stage.clients.cinder.attachment_create(stage.ctxt(), lost, str(uuid.uuid4()))
+    loop.repair(suspect)
+    assert lost in stage.cloud.cinder.volumes
+    del stage.cloud.cinder.volumes[lost]
+    loop.repair(suspect)
+
+
+def test_a_volume_of_a_device_that_another_cell_has_a_volume_of_stays(stage: Stage) -> None:
+    """Its build went on there."""
+    dead = built(stage)
+    lost = unrecorded(stage, dead)
+    mark = stage.cloud.cinder.volumes[lost]["metadata"][MARK]
+    other = objects.BlockDeviceMapping(
+        uuid=mark, instance_uuid=dead, source_type="image", destination_type="volume", volume_id=lost, boot_index=0
+    )
+    cell0 = stage.cells.cell(CELL0_UUID).database
+    cell0.run(lambda tx: tx.execute(tables.INSTANCES.insert().values(uuid=dead, project_id=PROJECT, vm_state="error")))
+    cell0.run(devices.create, stage.ctxt(), other)
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+    assert twice(OrphanVolumes(stage.world)).seen == []
 
 
 @pytest.mark.parametrize(

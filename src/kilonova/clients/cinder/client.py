@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kilonova.clients import paging, refusals
 from kilonova.clients.cinder import translate
-from kilonova.clients.http import Http, Params, Reply, passes
+from kilonova.clients.http import Http, Params, Reply, ServiceError, passes
 from kilonova.clients.patience import outlast
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
@@ -18,6 +18,9 @@ ATTACHMENTS = "3.44"
 SHARED_TARGETS = "3.48"
 MULTIATTACH = "3.27"
 REIMAGE = "3.68"
+
+MARK = "kilonova:block_device"
+"""Metadata of a volume made for a server: the device's uuid. What was asked for is known by it before its id is."""
 
 CONNECTING = 600.0
 """Seconds for calls in which Cinder exports a volume before it answers."""
@@ -42,6 +45,14 @@ class Cinder:
 
     def volume_list(self, ctxt: RequestContext, **filters: Any) -> list[dict[str, Any]]:
         return [translate.volume(each) for each in self._pages(ctxt, "/volumes/detail", "volumes", filters)]
+
+    def volumes_behind(
+        self, ctxt: RequestContext, marker: str | None, most: int, **filters: Any
+    ) -> list[dict[str, Any]]:
+        """Up to so many volumes, those behind the marker; fewer at the end of the list."""
+        path = "/volumes/detail"
+        found = _behind(lambda where: self._pages(ctxt, path, "volumes", where), marker, most, filters)
+        return [translate.volume(each) for each in found]
 
     def volume_create(self, ctxt: RequestContext, size: int, name: str, **more: Any) -> dict[str, Any]:
         """A new volume of `size` GiB.
@@ -131,8 +142,7 @@ class Cinder:
         self, ctxt: RequestContext, marker: str | None, most: int, **filters: Any
     ) -> list[dict[str, Any]]:
         """Up to so many attachments, those behind the marker; fewer at the end of the list."""
-        where = filters | ({"marker": marker} if marker else {})
-        return list(itertools.islice(self._attachments(ctxt, where), most))
+        return _behind(lambda where: self._attachments(ctxt, where), marker, most, filters)
 
     def _attachments(self, ctxt: RequestContext, filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         path = "/attachments/detail"
@@ -222,6 +232,22 @@ class Cinder:
         if not reply.ok:
             raise refusals.of(self._http.error(reply), about, **ids)
         return reply
+
+
+def _behind(
+    listed: Callable[[Mapping[str, Any]], Iterator[dict[str, Any]]],
+    marker: str | None,
+    most: int,
+    filters: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """A part of a list; from the beginning when what the marker names is gone."""
+    if marker is not None:
+        try:
+            return list(itertools.islice(listed({**filters, "marker": marker}), most))
+        except (ServiceError, exceptions.InvalidInput) as exc:
+            if isinstance(exc, ServiceError) and exc.status != 404:
+                raise
+    return list(itertools.islice(listed(filters), most))
 
 
 def with_mountpoint(connector: Mapping[str, Any], mountpoint: str | None) -> dict[str, Any]:

@@ -212,7 +212,7 @@ class Configured(Service):
         if self.site.settings.volumes:
             sections["cinder"] = login | {"catalog_info": "block-storage::publicURL", "os_region_name": REGION}
         elif not self.site.peer:
-            sections["kilonova"] = {"reconcile_disabled": "orphan_attachments"}
+            sections["kilonova"] = {"reconcile_disabled": "orphan_attachments,orphan_volumes"}
         return sections
 
     def for_peer(self) -> Sections:

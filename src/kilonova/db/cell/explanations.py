@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from kilonova.contract.states import VM
 from kilonova.db import query
-from kilonova.db.cell.tables import COMPUTE_NODES, INSTANCE_ACTIONS, INSTANCES, MIGRATIONS
+from kilonova.db.cell.tables import BLOCK_DEVICE_MAPPING, COMPUTE_NODES, INSTANCE_ACTIONS, INSTANCES, MIGRATIONS
 from kilonova.db.engine import Tx
 from kilonova.db.query import Row
 
@@ -36,6 +36,13 @@ def migrations(tx: Tx, uuids: Collection[str]) -> dict[str, bool]:
     lives = sa.select(_I.id).where(_I.uuid == _M.instance_uuid, _I.deleted == 0).exists()
     rows = query.rows(tx, sa.select(_M.uuid, lives.label("lives")).where(_M.uuid.in_(list(uuids))))
     return {row["uuid"]: bool(row["lives"]) for row in rows}
+
+
+def devices(tx: Tx, uuids: Collection[str]) -> list[Row]:
+    """`uuid`, `instance_uuid` and `volume_id` of these block devices, those of deleted servers too."""
+    row = BLOCK_DEVICE_MAPPING.c
+    columns = (row.uuid, row.instance_uuid, row.volume_id)
+    return query.rows(tx, sa.select(*columns).where(row.uuid.in_(list(uuids)), row.instance_uuid.is_not(None)))
 
 
 def node_uuids_after(tx: Tx, uuid: str | None, limit: int) -> list[str]:

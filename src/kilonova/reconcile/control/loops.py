@@ -15,6 +15,7 @@ from kilonova.reconcile.control.known import World
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
 from kilonova.reconcile.control.orphan_attachments import OrphanAttachments
 from kilonova.reconcile.control.orphan_ports import OrphanPorts
+from kilonova.reconcile.control.orphan_volumes import OrphanVolumes
 from kilonova.reconcile.control.stuck_flows import StuckFlows
 from kilonova.reconcile.control.stuck_tasks import StuckTasks
 from kilonova.reconcile.control.undriven_builds import UndrivenBuilds
@@ -74,7 +75,7 @@ def make(world: World) -> Service:
         UnmappedRecords(world),
     ]
     if conf.cinder.auth_type or conf.service_user.auth_type:
-        made.append(OrphanAttachments(world))
+        made += [OrphanAttachments(world), OrphanVolumes(world)]
     else:
-        LOG.info("orphan_attachments does not run: neither [cinder] nor [service_user] has auth_type")
+        LOG.info("orphan_attachments and orphan_volumes do not run: neither [cinder] nor [service_user] has auth_type")
     return Service(made, conf, LoopLeases(world.cells.api, f"{world.host}:{os.getpid()}:{ids.new_uuid()[:8]}"))

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.base import ids
-from kilonova.clients.http import ServiceError
 from kilonova.contract import context, exceptions
 from kilonova.reconcile.control import known
 from kilonova.reconcile.control.known import Standing, Traces, World
@@ -37,21 +36,11 @@ class OrphanAttachments(Loop):
         self._ctxt = context.admin()
 
     def find(self) -> Iterable[Held]:
-        page = self._page()
+        page = self._world.clients.cinder.attachments_behind(self._ctxt, self.place, PAGE, all_tenants=1)
         listed = {each["id"]: each for each in (*page, *self._suspected()) if ids.is_uuid(each.get("instance") or "")}
         traces = known.look(self._world, [each["instance"] for each in listed.values()])
         self.place = page[-1]["id"] if len(page) == PAGE else None
         return [Held(each, traces[each["instance"]]) for each in listed.values()]
-
-    def _page(self) -> list[dict[str, Any]]:
-        """The next attachments; from the beginning when the one where the last page ended is gone."""
-        cinder = self._world.clients.cinder
-        try:
-            return cinder.attachments_behind(self._ctxt, self.place, PAGE, all_tenants=1)
-        except (ServiceError, exceptions.InvalidInput) as exc:
-            if self.place is None or (isinstance(exc, ServiceError) and exc.status != 404):
-                raise
-            return cinder.attachments_behind(self._ctxt, None, PAGE, all_tenants=1)
 
     def _suspected(self) -> Iterable[dict[str, Any]]:
         """Attachments that looked wrong in the last pass, as they are now."""
