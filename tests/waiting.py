@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from kilonova.base import clock
@@ -41,3 +42,32 @@ class Ahead(clock.Source):
 
     def monotonic(self) -> float:
         return super().monotonic() + self._seconds
+
+
+class Held(Mapping[str, float]):
+    """Latencies of a fake driver, in place of `_latency`: calls of these methods last until `release`."""
+
+    def __init__(self, *methods: str) -> None:
+        self._methods = methods
+        self._reached, self._word = threading.Event(), threading.Event()
+
+    def reached(self) -> None:
+        """Wait until a call is held."""
+        if not self._reached.wait(PATIENCE):
+            raise Late(f"nobody calls {' or '.join(self._methods)}")
+
+    def release(self) -> None:
+        self._word.set()
+
+    def __getitem__(self, method: str) -> float:
+        if method not in self._methods:
+            raise KeyError(method)
+        self._reached.set()
+        self._word.wait(PATIENCE)
+        return 0.0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)

@@ -67,3 +67,30 @@ def test_no_test_sleeps_for_a_fixed_time() -> None:
         if _longest(node, _numbers(path)) >= LONGEST_SLEEP
     ]
     assert found == []
+
+
+FOR_EVER = 10.0
+"""A latency of so many seconds is one that nobody waits out: something ends the call."""
+
+
+def _latencies(node: ast.AST) -> list[ast.expr]:
+    """What stands in a test for how long calls of the fake driver take."""
+    if isinstance(node, ast.Call):
+        return [word.value for word in node.keywords if word.arg == "fake_latency"]
+    if isinstance(node, ast.Assign) and any(_named(target) == "_latency" for target in node.targets):
+        return [node.value]
+    return []
+
+
+def test_no_call_of_the_fake_driver_takes_a_fixed_time_that_is_waited_out() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("unit", "ops")
+        for path in sorted((ROOT / "tests" / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        for value in _latencies(node)
+        for part in ast.walk(value)
+        if isinstance(part, ast.Constant) and isinstance(part.value, float)
+        if LONGEST_SLEEP <= part.value < FOR_EVER
+    ]
+    assert found == []

@@ -7,6 +7,7 @@ from tests.ops.control_plane import ControlPlane
 
 from kilonova.cmd import assembly
 from kilonova.contract import exceptions
+from kilonova.virt.fake.driver import FakeDriver
 
 
 def broken() -> Exception:
@@ -68,9 +69,8 @@ def test_a_cast_of_the_api_that_is_lost(cloud: ControlPlane, monkeypatch: pytest
     cloud.active("one")
 
 
-def test_a_conductor_that_stops_hands_its_builds_on(cloud: ControlPlane) -> None:
-    for host in cloud.hosts:
-        cloud.driver(host)._latency = {"spawn": 1.0}
+def test_a_conductor_that_stops_hands_its_builds_on(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = cloud.hold(monkeypatch, FakeDriver, "spawn")
     servers = [cloud.create(f"n{n}")["id"] for n in range(6)]
     conductor, loops, scheduler = cloud._services
     conductor.stop(5.0)
@@ -79,16 +79,16 @@ def test_a_conductor_that_stops_hands_its_builds_on(cloud: ControlPlane) -> None
     loops.stop(1.0)
     for service in fresh:
         service.start()
+    built.set()
     for server in servers:
         cloud.until_status(server, "ACTIVE", 60)
     cloud.assert_clean()
     assert scheduler in cloud._services
 
 
-def test_a_host_that_stays_away_while_it_builds(cloud: ControlPlane) -> None:
+def test_a_host_that_stays_away_while_it_builds(cloud: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud.conf.set_override("service_down_time", 2)
-    for host in cloud.hosts:
-        cloud.driver(host)._latency = {"spawn": 30.0}
+    built = cloud.hold(monkeypatch, FakeDriver, "spawn")
     server = cloud.create("one")["id"]
     cloud.until("spawning", lambda: cloud.show(server)["OS-EXT-STS:task_state"] == "spawning")
     host = cloud.show(server)["OS-EXT-SRV-ATTR:host"]
@@ -97,3 +97,4 @@ def test_a_host_that_stays_away_while_it_builds(cloud: ControlPlane) -> None:
     assert "stopped reporting" in shown["fault"]["message"]
     cloud.until("no claim", lambda: not cloud.cloud.placement.held(server))
     assert cloud.cloud.neutron.ports_of(server) == []
+    built.set()

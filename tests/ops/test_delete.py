@@ -25,7 +25,7 @@ def test_at_random_moments_of_builds(cloud: ControlPlane, seed: int) -> None:
     """B130: always 204 or 404, always gone at the end, nothing left."""
     rng = random.Random(seed)
     for host in cloud.hosts:
-        cloud.driver(host)._latency = {"spawn": 0.3}
+        cloud.driver(host)._latency = {"spawn": 0.2}
     servers = []
     for n in range(8):
         server = cloud.create(f"n{n}")["id"]

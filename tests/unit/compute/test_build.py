@@ -298,13 +298,16 @@ def test_a_host_in_another_zone_than_the_volume_leaves_it_to_others(world: World
 
 def test_a_delete_ends_a_build(world: World) -> None:
     """The build gives way after the step it is in, cleans up, and the delete does the rest."""
-    world.set("kilonova", fake_latency={"spawn": 0.5})
     world.host()
+    held = world.hold("spawn")
     ctxt = world.ctxt()
     asked = world.asked(ctxt)
     world.cast_build(ctxt, asked)
+    held.reached()
     server = world.until(asked.uuid, task_state="spawning")
     world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    assert wait_for(lambda: world.hosts["h1"].agent.lanes.depth == 2)
+    held.release()
     world.gone(server.uuid)
     world.idle()
     assert world.leftovers(server.uuid) == NOTHING

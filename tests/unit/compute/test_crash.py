@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -154,16 +155,18 @@ def test_a_build_cut_off_while_it_was_given_back(world: World, saved: bool) -> N
 
 
 def test_a_build_that_the_conductor_gave_up_meanwhile(world: World) -> None:
-    world.set("kilonova", fake_latency={"spawn": 0.5})
     world.host()
+    held = world.hold("spawn")
     ctxt = world.ctxt()
     asked = world.asked(ctxt)
     world.cast_build(ctxt, asked)
+    held.reached()
     server = world.until(asked.uuid, task_state="spawning")
     server.vm_state, server.task_state = "error", None
     server.host = server.node = server.compute_id = None
     world.db.run(instances.save, ctxt, server)
     world.clients.placement.allocations_delete(ctxt, server.uuid, force=True)
+    held.release()
     world.idle()
     found = world.server(asked.uuid)
     assert (found.vm_state, found.task_state, found.host) == ("error", None, None)
@@ -335,15 +338,20 @@ def test_a_forgetful_fake_host_takes_the_records_word(world: World) -> None:
 def test_a_stop_in_the_middle_keeps_the_rest_for_later(world: World) -> None:
     """A graceful stop ends what runs; what waits is taken up at the next start."""
     world.set(max_concurrent_builds=1)
-    world.set("kilonova", fake_latency={"spawn": 0.3})
     host = world.host()
+    held = world.hold("spawn")
     asked = []
     for _ in range(3):
         ctxt = world.ctxt()
         asked.append(world.asked(ctxt))
         world.cast_build(ctxt, asked[-1])
     assert wait_for(lambda: len(host.agent.journal.open()) == 3)
-    world.stop()
+    held.reached()
+    with ThreadPoolExecutor() as pool:
+        stopped = pool.submit(world.stop)
+        assert wait_for(lambda: host.agent.lanes._stopping)
+        held.release()
+        stopped.result()
     world.host()
     for each in asked:
         found = settled(world, each.uuid)

@@ -201,14 +201,16 @@ def test_failed_stop_gives_the_task_state_back(world: World) -> None:
 
 
 def test_failed_stop_does_not_take_the_server_from_its_delete(world: World) -> None:
-    world.set("kilonova", fake_latency={"power_off": 0.5})
     world.host()
     server = world.built()
     world.fail("power_off")
+    held = world.hold("power_off")
     world.cast("stop_instance", server, "powering-off", clean_shutdown=True)
-    assert wait_for(lambda: world.hosts["h1"].agent.lanes.depth)
+    held.reached()
     server = world.server(server.uuid)
     world.cast("terminate_instance", server, "deleting", bdms=world.disks(server))
+    assert wait_for(lambda: world.hosts["h1"].agent.lanes.depth == 2)
+    held.release()
     world.gone(server.uuid)
     world.idle()
     assert world.leftovers(server.uuid) == NOTHING

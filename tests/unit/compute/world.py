@@ -14,6 +14,7 @@ from typing import Any
 
 from tests import fakes
 from tests.fakes.guests import IMAGE_ID, flavor
+from tests.waiting import Held
 
 from kilonova import conf as configuration
 from kilonova.compute import service
@@ -139,6 +140,12 @@ class World:
         found = self.hosts[name].agent.driver
         assert isinstance(found, FakeDriver)
         return found
+
+    def hold(self, *methods: str, host: str = "h1") -> Held:
+        """Calls of these methods of the driver last until they are released."""
+        held = Held(*methods)
+        self.driver(host)._latency = held
+        return held
 
     def fail(self, method: str, error: Exception | None = None, host: str = "h1", **more: Any) -> None:
         chosen = error or exceptions.NovaException(f"{method} is broken")

@@ -310,26 +310,29 @@ def test_a_build_that_lost_its_job_ends(world: World, host: Any) -> None:
 
 
 def test_work_under_way_is_not_interrupted(world: World) -> None:
-    world.set("kilonova", reconcile_grace=0.0, fake_latency={"spawn": 0.5})
+    world.set("kilonova", reconcile_grace=0.0)
     host = world.host(loops=loops.make)
+    held = world.hold("spawn")
     ctxt = world.ctxt()
     asked = world.asked(ctxt)
     world.cast_build(ctxt, asked)
-    world.until(asked.uuid, task_state="spawning")
+    held.reached()
     assert passes(host, "interrupted", 3).seen == []
+    held.release()
     world.until(asked.uuid, vm_state="active")
 
 
 def test_an_overdue_build_goes_to_error(world: World) -> None:
     world.set(instance_build_timeout=60)
-    world.set("kilonova", fake_latency={"spawn": 1.0})
     host = world.host(loops=loops.make)
+    held = world.hold("spawn")
     ctxt = world.ctxt()
     asked = world.asked(ctxt, created_at=clock.now() - datetime.timedelta(seconds=120))
     world.cast_build(ctxt, asked)
-    world.until(asked.uuid, task_state="spawning")
+    held.reached()
     passes(host, "overdue_builds")
     world.until(asked.uuid, vm_state="error", task_state=None)
+    held.release()
     world.idle()
     assert world.server(asked.uuid).vm_state == "error"
     assert "longer than 60 s" in world.fault(asked.uuid).message
