@@ -19,7 +19,7 @@ from tests.unit.db.conftest import api_db, cell_db, templates  # noqa: F401 - fi
 
 from kilonova.base import ids
 from kilonova.conductor.objects.service import ObjectService
-from kilonova.conf import default_rpc, upgrade_levels
+from kilonova.conf import default_rpc, kilonova, upgrade_levels
 from kilonova.contract import context, objects
 from kilonova.db.engine import Database
 from kilonova.db.objects import action, instance
@@ -89,6 +89,7 @@ def test_a_peers_compute_on_our_conductor(api_db: Database, cell_db: Database) -
     conf = cfg.ConfigOpts()
     conf.register_opts(default_rpc.OPTIONS)
     conf.register_opts(upgrade_levels.OPTIONS, group=upgrade_levels.GROUP)
+    conf.register_opts(kilonova.OPTIONS, group=kilonova.GROUP)
     conf([])
     bus = Bus(conf, BROKER)
     conf.set_override("control_exchange", f"test-{ids.new_uuid()}")

@@ -41,7 +41,9 @@ class Parts:
             from kilonova.compute.store import RpcStore
             from kilonova.contract import context
 
-            asked = RpcStore(self.bus).call(context.admin(), "Service", "get_minimum_version", "nova-compute")
+            asked = RpcStore(self.bus, self.conf.host).call(
+                context.admin(), "Service", "get_minimum_version", "nova-compute"
+            )
             return Lowest(asked)
         from kilonova.db.cell import services
 

@@ -195,7 +195,7 @@ def make(
     state_path.mkdir(parents=True, exist_ok=True)
     events = ExternalEvents(cancelled=Preempted)
     driver = driver_factory(conf, host, state_path, virt.Services(images=clients.glance, events=events))
-    store = store or RpcStore(bus)
+    store = store or RpcStore(bus, host)
     workers = conf.kilonova.agent_workers
     agent = Agent(
         conf=conf,

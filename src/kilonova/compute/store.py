@@ -183,10 +183,13 @@ class RpcStore(Store):
     again for a while.
     """
 
-    def __init__(self, bus: Any, patience: float = 120.0) -> None:
-        """`patience`: seconds after which a call that nobody answers fails, besides its own timeout."""
+    def __init__(self, bus: Any, host: str, patience: float = 120.0) -> None:
+        """`host`: who asks, as conductors are told. `patience`: seconds after which a call that nobody answers fails,
+        besides its own timeout.
+        """
         self._conductor = ConductorClient(bus)
         self._ping = BaseClient(bus, ConductorClient.API.topic).ping
+        self._host = host
         self._patience = patience
 
     def reach(self, ctxt: RequestContext, patience: float) -> None:
@@ -195,7 +198,7 @@ class RpcStore(Store):
     def call(self, ctxt: RequestContext, name: str, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._persist(
             lambda: self._conductor.object_class_action_versions(
-                ctxt,
+                ctxt.sent_by(self._host),
                 objname=name,
                 objmethod=method,
                 object_versions=objects.manifest(name),
@@ -206,7 +209,9 @@ class RpcStore(Store):
 
     def act(self, ctxt: RequestContext, obj: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         answer = self._persist(
-            lambda: self._conductor.object_action(ctxt, objinst=obj, objmethod=method, args=args, kwargs=kwargs),
+            lambda: self._conductor.object_action(
+                ctxt.sent_by(self._host), objinst=obj, objmethod=method, args=args, kwargs=kwargs
+            ),
             already=lambda error: self._done_before(ctxt, obj, method, error),
         )
         if answer is _DONE_BEFORE:

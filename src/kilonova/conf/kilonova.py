@@ -122,5 +122,13 @@ OPTIONS: list[cfg.Opt] = [
         mutable=True,
         help="Report what would be repaired and change nothing.",
     ),
+    cfg.BoolOpt(
+        "strict_hosts",
+        default=False,
+        mutable=True,
+        help="Conductors do for a compute host only what hosts of kilonova need, about the host itself and the servers "
+        "that it has to do with. For cells in which every nova-compute is kilonova's and knows this option; those of "
+        "Nova's are refused everything.",
+    ),
     cfg.ListOpt("reconcile_disabled", default=[], mutable=True, help="Names of reconcile loops that do not run."),
 ]

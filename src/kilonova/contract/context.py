@@ -27,6 +27,9 @@ CATALOG_TYPES = frozenset(
 
 READ_DELETED = ("no", "yes", "only")
 
+SENDING_HOST = "kilonova_host"
+"""A key of our own in what travels; Nova's services pass it over."""
+
 
 class RequestContext(oslo_context.RequestContext):
     """Identity, roles and request id of one request.
@@ -68,6 +71,8 @@ class RequestContext(oslo_context.RequestContext):
         self.remote_address = remote_address
         self.timestamp = _moment(timestamp)
         self.quota_class = quota_class
+        self.sending_host: str | None = None
+        """The compute host that says this, by its own account; only what our hosts ask a conductor has it."""
         self.service_catalog = [dict(entry) for entry in service_catalog or () if entry.get("type") in CATALOG_TYPES]
 
     def update_store(self) -> None:
@@ -90,6 +95,8 @@ class RequestContext(oslo_context.RequestContext):
             project_name=self.project_name,
             is_admin_project=self.is_admin_project,
         )
+        if self.sending_host is not None:
+            values[SENDING_HOST] = self.sending_host
         return values
 
     @classmethod
@@ -106,7 +113,14 @@ class RequestContext(oslo_context.RequestContext):
             service_catalog=values.get("service_catalog"),
             **kwargs,
         )
+        made.sending_host = values.get(SENDING_HOST)
         return made
+
+    def sent_by(self, host: str) -> RequestContext:
+        """The same request, said by that compute host."""
+        other = copy.copy(self)
+        other.sending_host = host
+        return other
 
     def elevated(self, read_deleted: str | None = None) -> RequestContext:
         """The same request with an administrator's rights."""

@@ -70,7 +70,7 @@ def test_a_host_that_starts_before_its_conductor_asks_again_soon(world: World, m
 
 
 def test_a_conductor_is_reached_or_not_within_the_time_given(world: World) -> None:
-    store = RpcStore(world.bus)
+    store = RpcStore(world.bus, "h1")
     store.reach(context.admin(), 5)
     for server in world.servers:
         server.stop()

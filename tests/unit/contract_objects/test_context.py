@@ -6,6 +6,7 @@ import datetime
 import json
 
 import pytest
+from oslo_context import context as oslo_context
 
 from kilonova.contract.context import RequestContext
 
@@ -45,6 +46,19 @@ def test_more_rights_do_not_leak_into_the_request() -> None:
     assert (plain.is_admin, plain.roles, plain.read_deleted) == (False, ["member"], "no")
     assert admin.request_id == plain.request_id
     assert plain.to_policy_values()["is_admin"] is False
+
+
+def test_only_what_a_host_says_names_it() -> None:
+    """Nova's services make a context of the keys that they know, as the library does, and pass over ours."""
+    plain = made()
+    named = plain.sent_by("h1")
+    assert named.to_dict() == {**plain.to_dict(), "kilonova_host": "h1"}
+    assert "kilonova_host" not in plain.to_dict()
+    assert RequestContext.from_dict(named.to_dict(), overwrite=False).sending_host == "h1"
+    assert RequestContext.from_dict(plain.to_dict(), overwrite=False).sending_host is None
+    theirs = oslo_context.RequestContext.from_dict(named.to_dict(), overwrite=False)
+    assert "kilonova_host" not in theirs.to_dict()
+    assert theirs.user_id == "u"
 
 
 def test_unknown_keys_and_zones() -> None:

@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from kilonova.base import ids
 from kilonova.conductor.objects.service import ObjectService
-from kilonova.conf import default_rpc, quota, upgrade_levels
+from kilonova.conf import default_rpc, kilonova, quota, upgrade_levels
 from kilonova.contract import context, objects
 from kilonova.db.engine import Database
 from kilonova.wire.rpc.bus import Bus
@@ -41,6 +41,7 @@ def host(api_db: Database, cell_db: Database) -> Iterator[Host]:
     conf.register_opts(default_rpc.OPTIONS)
     conf.register_opts(upgrade_levels.OPTIONS, group=upgrade_levels.GROUP)
     conf.register_opts(quota.OPTIONS, group=quota.GROUP)
+    conf.register_opts(kilonova.OPTIONS, group=kilonova.GROUP)
     conf([])
     bus = Bus(conf, f"fake://{ids.new_uuid()}")
     cells: Any = types.SimpleNamespace(

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 import sqlalchemy as sa
-from oslo_config import cfg
 from tests.unit.db.losses import lose_next_commit
 
+from kilonova import conf as configuration
 from kilonova.conductor.objects.service import ObjectService
 from kilonova.contract import context, exceptions, objects
 from kilonova.db.cell import instances as records
@@ -205,7 +205,7 @@ def test_what_a_failure_says_fits_into_its_columns(
 
 @pytest.fixture
 def served(cell_db: Database, api_db: Database) -> ObjectService:
-    return ObjectService(types.SimpleNamespace(own=cell_db, api=api_db), cfg.ConfigOpts())  # type: ignore[arg-type]
+    return ObjectService(types.SimpleNamespace(own=cell_db, api=api_db), configuration.new())  # type: ignore[arg-type]
 
 
 def test_object_action_sends_back_what_changed(
@@ -272,7 +272,7 @@ def test_what_may_be_a_little_old_is_read_from_the_replica(
     with contextlib.closing(sqlite3.connect(str(cell_db.url.database))) as file:
         file.execute("VACUUM INTO ?", (str(copy),))
     both = Database(str(cell_db.url), slave_connection=f"sqlite:///{copy}")
-    served = ObjectService(types.SimpleNamespace(own=both, api=api_db), cfg.ConfigOpts())  # type: ignore[arg-type]
+    served = ObjectService(types.SimpleNamespace(own=both, api=api_db), configuration.new())  # type: ignore[arg-type]
     both.run(records.instance_update, made.uuid, {"host": "h2"})
 
     def host(**kwargs: Any) -> Any:

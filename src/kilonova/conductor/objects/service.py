@@ -7,7 +7,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from kilonova.conductor.objects import table
+from kilonova.conductor.objects import strict, table
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.contract.objects import WireObject
@@ -23,6 +23,7 @@ class ObjectService:
     def __init__(self, cells: Cells, conf: cfg.ConfigOpts) -> None:
         self._cells = cells
         self._whole = Databases(cells, conf)
+        self._gate = strict.Gate(conf)
 
     def object_class_action_versions(
         self,
@@ -36,7 +37,8 @@ class ObjectService:
     ) -> Any:
         """Call a class method; an object in the answer has the versions of the caller's manifest."""
         served = _find(table.CLASS_METHODS, objname, objmethod)
-        result = self._run(served, lambda tx: served.fn(tx, ctxt, *args, **kwargs), old=bool(kwargs.get("use_slave")))
+        fn = self._gate.around(ctxt, strict.CLASS_METHODS, objname, objmethod, served)
+        result = self._run(served, lambda tx: fn(tx, ctxt, *args, **kwargs), old=bool(kwargs.get("use_slave")))
         if isinstance(result, WireObject):
             return result.obj_to_primitive(target_version=object_versions[objname], version_manifest=object_versions)
         return result
@@ -52,13 +54,14 @@ class ObjectService:
     ) -> tuple[dict[str, Any], Any]:
         """Call a method of an object; returns (changed fields and what is still to be saved, the method's result)."""
         served = _find(table.METHODS, objinst.obj_name(), objmethod)
+        fn = self._gate.around(ctxt, strict.METHODS, objinst.obj_name(), objmethod, served)
         sent = objinst.obj_to_primitive()
         acted: list[WireObject] = []
 
         def act(tx: Any) -> Any:
             # A lost transaction has changed the object all the same, so the next one begins with what was sent.
             acted.append(WireObject.obj_from_primitive(sent, context=ctxt) if acted else objinst)
-            return served.fn(tx, ctxt, acted[-1], *args, **kwargs)
+            return fn(tx, ctxt, acted[-1], *args, **kwargs)
 
         result = self._run(served, act)
         before, after = sent["nova_object.data"], _primitives(acted[-1])

@@ -36,7 +36,8 @@ def perform(work: Work) -> str:
         begin(build)
     except exceptions.UnexpectedDeletingTaskStateError as exc:
         return failure.gone(build, exc)
-    except exceptions.UnexpectedTaskStateError as exc:
+    except (exceptions.UnexpectedTaskStateError, exceptions.PolicyNotAuthorized) as exc:
+        # The latter is said by conductors with strict_hosts: another host has it.
         LOG.warning("instance %s is not ours to build: %s", build.instance.uuid, exc)
         work.agent.tracker.forget(build.instance.uuid)
         return REFUSED
