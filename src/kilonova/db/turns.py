@@ -1,7 +1,8 @@
 """One after the other: what is counted against a limit is counted and recorded in turns, by a row that all must write.
 
 Whoever takes a turn holds the row until its transaction ends, so turns of a scope have one order, that of their
-commits. The row sums up what was ever taken: of two looks the difference was taken in between.
+commits. The row sums up what was ever taken, from the time on at which it was made: of two looks the difference was
+taken in between.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def _get(tx: Any, scope: str) -> Taken | None:
 
 
 def _make(tx: Any, scope: str) -> None:
-    query.insert_many(
-        tx, KN_TURN, [{"scope": scope, "instances": 0, "cores": 0, "ram": 0, "updated_at": flows.now_ms()}]
-    )
+    # A row that is forgotten and made anew must not look like the old one: it goes on from the time, which is far ahead
+    # of what was ever taken, so that who has seen the old one counts again.
+    now = flows.now_ms()
+    query.insert_many(tx, KN_TURN, [{"scope": scope, "instances": now, "cores": now, "ram": now, "updated_at": now}])
