@@ -16,7 +16,8 @@ KN_TURN = sa.Table(
     METADATA,
     # What is counted against a limit: a project, a user. Longer names than Nova's columns take do not occur.
     sa.Column("scope", sa.String(300), primary_key=True),
-    # What was ever taken, from the time on at which the row was made, never given back: the difference between two looks is what was taken in between.
+    # What was ever taken, from the time on at which the row was made, never given back: the difference between two
+    # looks is what was taken in between.
     sa.Column("instances", sa.BigInteger(), nullable=False),
     sa.Column("cores", sa.BigInteger(), nullable=False),
     sa.Column("ram", sa.BigInteger(), nullable=False),

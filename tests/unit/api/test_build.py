@@ -9,9 +9,11 @@ import pytest
 import sqlalchemy as sa
 from tests.unit.api import seeds
 
+from kilonova.api.ops import build
 from kilonova.db.api import build_requests, flavors, host_mappings
 from kilonova.db.api.tables import BUILD_REQUESTS, INSTANCE_MAPPINGS, REQUEST_SPECS
 from kilonova.db.cell import instances, services
+from kilonova.db.failures import LostError
 from kilonova.db.flow_tables import KN_FLOW
 from kilonova.db.objects import build_request as build_request_rows
 
@@ -226,11 +228,44 @@ def test_a_host_by_name_needs_a_mapping(site: Any) -> None:
     assert site.post("/servers", body(site, host="h9"), version="2.74").status_code == 403
 
 
-def test_a_volume_is_reserved_and_given_back_on_failure(site: Any, conductor: Any) -> None:
+def from_volume(site: Any) -> tuple[str, dict[str, Any]]:
     volume = site.cloud.cinder.volume(2, project=PROJECT, bootable="true")
     mapping = {"source_type": "volume", "destination_type": "volume", "boot_index": 0, "uuid": volume}
     wish = body(site, block_device_mapping_v2=[mapping])
     del wish["server"]["imageRef"]
+    return volume, wish
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_commit_whose_answer_is_lost_keeps_the_volumes_of_a_server_that_is_there(
+    site: Any, conductor: Any, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    api = site.cells.api
+    run = api.run
+
+    def lossy(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = fn is build._record
+        if not recording or made:
+            result = run(fn, *args, **kwargs)
+        if recording:
+            raise LostError(None, None, OSError("reset by peer"), connection_invalidated=True)
+        return result
+
+    monkeypatch.setattr(api, "run", lossy)
+    _, wish = from_volume(site)
+    answer = site.post("/servers", wish, version="2.37")
+    assert len(site.cloud.cinder.attachments) == made
+    assert nothing_left(site) is not made
+    if made:
+        assert answer.status_code == 202, answer.text
+        device = conductor.wait("schedule_and_build_instances")["block_device_mapping"].objects[0]
+        assert device.attachment_id in site.cloud.cinder.attachments
+    else:
+        assert answer.status_code >= 500
+
+
+def test_a_volume_is_reserved(site: Any, conductor: Any) -> None:
+    volume, wish = from_volume(site)
     assert site.post("/servers", wish, version="2.37").status_code == 202
     device = conductor.wait("schedule_and_build_instances")["block_device_mapping"].objects[0]
     assert (device.volume_id, device.volume_size) == (volume, 2)

@@ -24,7 +24,7 @@ from kilonova.contract.ops import build as contract
 from kilonova.db import flows
 from kilonova.db.api import build_requests, instance_groups, instance_mappings, request_specs
 from kilonova.db.cell import instances
-from kilonova.db.cells import CellDown
+from kilonova.db.cells import LOST, CellDown
 from kilonova.db.engine import Tx
 from kilonova.db.objects import build_request as build_request_rows
 from kilonova.db.objects import request_spec as request_spec_rows
@@ -160,7 +160,7 @@ def _accept(call: Call[Services], wish: Wish, again: Repeatable | None) -> Reply
             reply = _reply(call, wish, servers[0], password)
             repeated = {} if again is None else {"flow_id": again.flow_id, "answer": again.kept(reply)}
             try:
-                services.cells.api.run(_record, call, found, servers, arguments, repeated, counted)
+                _commit(call, found, servers, arguments, repeated, counted)
                 break
             except quota.OvertakenError:
                 # Each time others were accepted, so this comes to an end: there is room, or there is none.
@@ -184,6 +184,25 @@ def _arguments(wish: Wish, found: Resolved, servers: Sequence[Server], password:
         "block_device_mapping": first.block_device_mappings,
         "tags": objects.TagList(objects=[objects.Tag(tag=tag) for tag in wish.tags]),
     }
+
+
+def _commit(
+    call: Call[Services],
+    found: Resolved,
+    servers: Sequence[Server],
+    arguments: dict[str, Any],
+    repeated: dict[str, Any],
+    counted: quota.Counted,
+) -> None:
+    """Record it in one transaction. Raises OvertakenError, and what a database raises that is away."""
+    api = call.services.cells.api
+    try:
+        api.run(_record, call, found, servers, arguments, repeated, counted)
+    except LOST:
+        # Lost in its commit it may be there all the same: a conductor builds it then, with the volumes reserved for it.
+        if api.query(instance_mappings.instance_mapping_get, servers[0].uuid) is None:
+            raise
+        LOG.warning("request %s: the commit was lost and had been made", call.context.request_id)
 
 
 def _record(
