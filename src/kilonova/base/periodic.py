@@ -1,4 +1,4 @@
-"""Many timers on one thread; the work itself runs on a small bounded pool, never twice at once for one timer."""
+"""Many timers on one thread; the work itself runs on a bounded pool, never twice at once for one timer."""
 
 from __future__ import annotations
 
@@ -43,10 +43,16 @@ class Periodic:
     """Runs its timers between `start()` and `stop()`. A failing run is logged and counted, the timer goes on.
 
     `passes` says which failures only tell that something else is away for now: those are a line without a traceback.
+    `workers`: how many run at once; None for as many as there are when it starts: one that waits for another service,
+    maybe for minutes, keeps no other one waiting.
     """
 
     def __init__(
-        self, name: str = "periodic", workers: int = 2, *, passes: Callable[[BaseException], bool] = lambda _: False
+        self,
+        name: str = "periodic",
+        workers: int | None = None,
+        *,
+        passes: Callable[[BaseException], bool] = lambda _: False,
     ) -> None:
         self.name = name
         self._passes = passes
@@ -91,7 +97,7 @@ class Periodic:
                     self._push(timer, timer.next_wait())
 
     def start(self) -> None:
-        self._pool = pools.ThreadPool(self.name, self._workers, backlog=1000)
+        self._pool = pools.ThreadPool(self.name, self._workers or len(self.timers) or 1, backlog=1000)
         self._thread = threading.Thread(target=self._loop, name=self.name, daemon=True)
         self._thread.start()
 

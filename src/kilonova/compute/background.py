@@ -19,16 +19,29 @@ class Background:
 
     def __init__(self, most: int = MOST) -> None:
         self._room = threading.BoundedSemaphore(most)
+        self._room_for_offers = threading.BoundedSemaphore(most // 2)
 
     def submit(self, fn: Callable[[], Any]) -> concurrent.futures.Future[Any]:
         """Begin the call, for whom the thread works at present."""
-        if (future := self.offer(fn)) is None:
+        if (future := self._begin(fn)) is None:
             future = concurrent.futures.Future()
             _carry_out(fn, future)
         return future
 
     def offer(self, fn: Callable[[], Any]) -> concurrent.futures.Future[Any] | None:
-        """The same for a call that others make later: None when there is no room for it."""
+        """The same for a call that others make later: None when there is no room for it.
+
+        Half of the room is left to calls that somebody has to wait for.
+        """
+        if not self._room_for_offers.acquire(blocking=False):
+            return None
+        if (future := self._begin(fn)) is None:
+            self._room_for_offers.release()
+            return None
+        future.add_done_callback(lambda _: self._room_for_offers.release())
+        return future
+
+    def _begin(self, fn: Callable[[], Any]) -> concurrent.futures.Future[Any] | None:
         if not self._room.acquire(blocking=False):
             return None
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()

@@ -71,9 +71,17 @@ def refuse(runner: Runner, method: str, ctxt: RequestContext, args: Args) -> con
     declared = table.API.by_name.get(method)
     waits = declared is not None and declared.call and method not in _IN_A_STATE
     if isinstance(instance, objects.Instance) and not waits:
-        operation = Operation(method, event=f"compute_{method}", perform=_perform)
-        return then(runner.accept(operation, ctxt, instance, args), lambda: _raise(answer(method, args)))
+        return then(runner.accept(_operation(method), ctxt, instance, args), lambda: _raise(answer(method, args)))
     raise answer(method, args)
+
+
+def begun(method: str) -> Operation | None:
+    """The refusal that a dead agent did not bring to its end; None where there is no such method."""
+    return _operation(method) if any(served.name == method for served in table.API.served) else None
+
+
+def _operation(method: str) -> Operation:
+    return Operation(method, event=f"compute_{method}", perform=_perform)
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kilonova.base import clock
 from kilonova.clients.cinder.client import MARK
 from kilonova.clients.patience import patient
-from kilonova.compute.journal.book import Release
+from kilonova.compute.journal.book import FullError, Release
 from kilonova.contract import context, exceptions, objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import VM
@@ -45,7 +45,7 @@ def release_all(
 
     `unknown`: also of volumes that may have been asked for and are not on record.
     """
-    owed = [agent.journal.owe(each) for each in _of(mappings, unknown)]
+    owed = [_owe(agent, each) for each in _of(mappings, unknown)]
     if not owed:
         return []
     working = agent.background.offer(lambda: [_try(agent, ctxt, each) for each in owed])
@@ -55,6 +55,15 @@ def release_all(
     waits = Unreleased(f"volumes of instance {owed[0].instance_uuid} are not released yet")
     LOG.warning("%s; the host goes on with that by itself", waits)
     return [waits]
+
+
+def _owe(agent: Agent, release: Release) -> Release:
+    """What cannot be written down is tried all the same, once: it keeps no server from being deleted."""
+    try:
+        return agent.journal.owe(release)
+    except FullError as exc:
+        LOG.error("that volume %s of instance %s leaves: %s", release.name, release.instance_uuid, exc)
+        return release
 
 
 def _of(mappings: Iterable[objects.BlockDeviceMapping], unknown: bool) -> Iterable[Release]:

@@ -96,12 +96,9 @@ class Runner:
 
         `resumed`: it was begun by a run of the agent that left no entry.
         """
-        journal = self._agent.journal
         payload = payloads.pack(ctxt, args)
         key = book.Key(ctxt.request_id, operation.method, instance.uuid, _migration(args))
         entry = self._write_down(operation, key, payload)
-        if not entry.fresh and entry.state == book.FAILED and (operation.retryable or entry.step is None):
-            entry = journal.reopen(entry, payload)
         if entry.fresh:
             return self._queue(operation, ctxt, instance, args, entry, resumed)
         LOG.info(
@@ -127,7 +124,10 @@ class Runner:
     def _write_down(self, operation: Operation, key: book.Key, payload: Mapping[str, Any]) -> book.Entry:
         journal = self._agent.journal
         try:
-            return journal.accept(key, payload)
+            entry = journal.accept(key, payload)
+            if not entry.fresh and entry.state == book.FAILED and (operation.retryable or entry.step is None):
+                entry = journal.reopen(entry, payload)
+            return entry
         except book.FullError as exc:
             if not operation.frees:
                 raise

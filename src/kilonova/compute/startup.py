@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kilonova.compute import recovery
+from kilonova.compute import recovery, refusal
 from kilonova.compute.journal import book
 from kilonova.compute.operations import OPERATIONS
 from kilonova.compute.runner import Runner
@@ -77,7 +77,7 @@ def recover(agent: Agent, runner: Runner, ctxt: RequestContext) -> None:
     instances = {i.uuid: i for i in agent.store.instances_of_host(ctxt, agent.host, INSTANCE_ATTRS)}
     agent.driver.adopt(list(instances.values()))
     for entry in agent.journal.open():
-        operation = OPERATIONS.get(entry.key.method)
+        operation = OPERATIONS.get(entry.key.method) or refusal.begun(entry.key.method)
         if operation is None or entry.payload is None:
             agent.journal.finish(entry, book.FAILED, "not known to this version")
             continue

@@ -143,6 +143,19 @@ def test_trigger_does_not_multiply_the_schedule() -> None:
     assert timer.runs == 2
 
 
+def test_timers_that_hang_keep_no_other_one_waiting() -> None:
+    timers, hold, ran = periodic.Periodic(), threading.Event(), threading.Event()
+    for number in range(4):
+        timers.every(60, lambda: hold.wait(20), name=f"hangs {number}", initial_delay=0)
+    timers.every(60, ran.set, name="free", initial_delay=0)
+    timers.start()
+    try:
+        assert ran.wait(10)
+    finally:
+        hold.set()
+        timers.stop()
+
+
 def test_a_new_spacing_counts_at_once() -> None:
     timers = periodic.Periodic()
     ran = threading.Semaphore(0)

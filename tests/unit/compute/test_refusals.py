@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -72,6 +73,20 @@ def test_the_image_of_a_snapshot_goes(world: World) -> None:
     server = world.built()
     image = world.cloud.glance.image()
     world.cast("snapshot_instance", server, "image_snapshot_pending", image_id=image)
+    given_back(world, server, "snapshot_instance")
+    assert image not in world.cloud.glance.images
+
+
+def test_a_refusal_that_a_killed_agent_did_not_come_to_is_made_up_for(world: World) -> None:
+    host = world.host()
+    server = world.built()
+    image, hold = world.cloud.glance.image(), threading.Event()
+    host.agent.lanes.submit(server.uuid, lambda turn: hold.wait(20))
+    world.cast("snapshot_instance", server, "image_snapshot_pending", image_id=image)
+    assert wait_for(lambda: host.agent.journal.open())
+    world.kill()
+    hold.set()
+    world.host()
     given_back(world, server, "snapshot_instance")
     assert image not in world.cloud.glance.images
 

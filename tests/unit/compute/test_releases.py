@@ -367,6 +367,41 @@ def test_a_delete_does_not_wait_for_volumes_of_others(world: World, host: Any, m
     assert world.cloud.cinder.volumes[volume]["status"] == "available"
 
 
+def test_releases_that_hang_leave_room_for_calls_that_somebody_waits_for() -> None:
+    background, hold = Background(most=4), threading.Event()
+    while background.offer(lambda: hold.wait(20)) is not None:
+        pass
+    assert background.submit(lambda: threading.current_thread().name).result(10) == "background"
+    hold.set()
+    assert wait_for(lambda: background.offer(lambda: None) is not None)
+
+
+def test_a_full_disk_keeps_no_server_with_volumes_from_being_deleted(world: World, host: Any) -> None:
+    """Nor one whose delete failed before, when there was room still."""
+    server, volume = with_volume(world)
+    other, _ = with_volume(world)
+    world.fail("destroy", calls=range(1, 2))
+    ctxt = world.cast("terminate_instance", other, "deleting", bdms=world.disks(other))
+    world.until(other.uuid, vm_state="error", task_state=None)
+    world.idle()
+    host.agent.journal._db.execute("PRAGMA max_page_count=1")
+    for number in range(99):
+        # What is left of the last page.
+        try:
+            host.agent.journal.owe(book.Release("x" * 400, f"v{number}"))
+        except book.FullError:
+            break
+    delete(world, server)
+    assert world.leftovers(server.uuid) == NOTHING
+    assert world.cloud.cinder.volumes[volume]["status"] == "available"
+    other = world.server(other.uuid)
+    other.task_state, other.display_description = "deleting", "x" * 9000
+    world.db.run(instances.save, ctxt, other)
+    world.client.terminate_instance(ctxt, instance=other, bdms=world.disks(other))
+    world.gone(other.uuid)
+    assert world.leftovers(other.uuid) == NOTHING
+
+
 def test_a_cinder_that_is_away_is_asked_once_in_a_pass(world: World, host: Any) -> None:
     for number in range(3):
         host.agent.journal.owe(book.Release("i", f"v{number}", attachment_id=f"a{number}"))

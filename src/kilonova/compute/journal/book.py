@@ -154,8 +154,8 @@ class Book:
         return Entry(-next(self._unwritten), key, OPEN, None, None, None, fresh=True)
 
     def reopen(self, entry: Entry, payload: Mapping[str, Any]) -> Entry:
-        """Begin a failed operation again."""
-        with self._lock:
+        """Begin a failed operation again. Raises FullError."""
+        with self._lock, _room():
             row = self._db.execute(
                 "UPDATE operation SET state = 'open', step = NULL, result = NULL, payload = ?, changed_at = ?"
                 " WHERE id = ? AND state = 'failed' RETURNING *",
@@ -182,9 +182,10 @@ class Book:
         """Write down what is to be let go of; what is known of it already stays, but for its attachment.
 
         The time counts anew for what is known by its mark only: it may just have been asked for once more.
+        Raises FullError.
         """
         values = (release.instance_uuid, release.volume_id or "", release.mark or "")
-        with self._lock:
+        with self._lock, _room():
             row = self._db.execute(
                 "INSERT INTO release (instance_uuid, volume_id, mark, attachment_id, and_delete, since)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET attachment_id = excluded.attachment_id,"

@@ -31,7 +31,7 @@ class Service:
     def __init__(self, loops: list[Loop], conf: cfg.ConfigOpts, leases: Leases) -> None:
         self._conf = conf
         self.passes = {loop.name: Pass(loop, conf.kilonova, leases=leases) for loop in loops}
-        self._timers = Periodic("reconcile", workers=2)
+        self._timers = Periodic("reconcile")
         interval = conf.kilonova.reconcile_interval
         for each in self.passes.values():
             self._timers.every(interval, each.run, name=each.loop.name, initial_delay=interval)
