@@ -138,7 +138,7 @@ def test_a_running_host_was_given_no_database(full: Started) -> None:
 
 
 def test_a_server_that_finds_no_host_lives_in_cell0(full: Started) -> None:
-    full.openstack("flavor", "create", "--ram", "10000000", "--disk", "1", "--vcpus", "1", "huge", user="admin")
+    full.openstack("flavor", "create", "--ram", "64", "--disk", "1000000", "--vcpus", "1", "huge", user="admin")
     demo, base = Rest(full.site, "demo", "demo"), full.site.url("compute", "/v2.1")
     try:
         full.openstack("server", "create", "--flavor", "huge", "--image", "guest", "--network", "private", "homeless")

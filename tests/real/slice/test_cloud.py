@@ -86,7 +86,7 @@ def test_a_life_by_the_command_line_client(started: Started) -> None:
 
 def test_a_server_that_finds_no_host_is_an_error_that_can_be_seen_and_deleted(started: Started) -> None:
     """It lives in cell0."""
-    started.openstack("flavor", "create", "--ram", "10000000", "--disk", "1", "--vcpus", "1", "huge", user="admin")
+    started.openstack("flavor", "create", "--ram", "64", "--disk", "1000000", "--vcpus", "1", "huge", user="admin")
     try:
         wanted = ["--flavor", "huge", "--image", "guest", "--network", "private"]
         started.openstack("server", "create", *wanted, "homeless")
