@@ -33,7 +33,9 @@ def says(where: int | Path, said: bytes, heard: bytes, patience: float = PATIENC
 
     def probe() -> bool:
         with contextlib.suppress(OSError), connected(where, patience) as stream:
-            stream.sendall(said)
+            if said:
+                # Even nothing cannot be sent to one who has answered and closed already.
+                stream.sendall(said)
             text = b""
             while heard not in text and len(text) < LONGEST_ANSWER and (more := stream.recv(LONGEST_ANSWER)):
                 text += more

@@ -78,6 +78,21 @@ def test_one_that_only_takes_connections_does_not_answer_and_holds_nobody() -> N
         assert time.monotonic() - begin < 2
 
 
+def test_one_that_has_answered_and_closed_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected, listening = probes.connected, at_path(tmp_path / "s")
+
+    def late(where: int | Path, patience: float) -> socket.socket:
+        stream = connected(where, patience)
+        other, _ = listening.accept()
+        other.sendall(b"networks 1\n")
+        other.close()
+        return stream
+
+    monkeypatch.setattr(probes, "connected", late)
+    with listening:
+        assert probes.says(tmp_path / "s", b"", b"networks")()
+
+
 def test_one_that_speaks_first() -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
