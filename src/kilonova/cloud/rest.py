@@ -8,11 +8,16 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kilonova.cloud import loopback
 from kilonova.cloud.errors import CloudError
 from kilonova.cloud.site import Site
+
+UNAVAILABLE: Final = 503
+PATIENCE: Final = 30.0
+"""Seconds for which a service may be unavailable."""
+EVERY: Final = 0.5
 
 
 class RestError(CloudError):
@@ -69,8 +74,21 @@ class Rest:
         sent = {"X-Auth-Token": self.token, "Accept": "application/json"} | (
             {"Content-Type": kind} if data is not None else {}
         )
-        _, _, answer = self.send(method, url, data, sent | dict(headers or {}))
+        _, _, answer = self.repeated(method, url, data, sent | dict(headers or {}))
         return json.loads(answer) if answer else None
+
+    def repeated(
+        self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """As `send`; what only asks is asked again while a service says that another one is not there yet."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.send(method, url, data, headers)
+            except RestError as error:
+                if method != "GET" or error.code != UNAVAILABLE or time.monotonic() > end:
+                    raise
+            time.sleep(EVERY)
 
     def get(self, url: str, **headers: str) -> Any:
         return self.call("GET", url, headers=headers)
