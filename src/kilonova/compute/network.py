@@ -112,7 +112,7 @@ class NetworkCache:
             with patient(0.0):
                 info = self._neutron.network_info(ctxt, instance, cached=cached(instance))
             remember(instance, info)
-        except ServiceError as exc:
+        except (ServiceError, exceptions.Forbidden) as exc:
             # Not worth an operation: the repair loop asks again.
             LOG.warning("the cached interfaces of instance %s may be out of date: %s", instance.uuid, exc)
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 from tests import fakes
 
-from kilonova.clients.http import ServiceUnavailable
+from kilonova.clients.http import ServiceError, ServiceUnavailable
 from kilonova.clients.neutron import networking
 from kilonova.clients.neutron.rest import NeutronError
 from kilonova.contract import context, exceptions, objects
@@ -157,9 +157,24 @@ def test_a_token_that_neutron_does_not_take_is_the_users_matter_our_password_is_
     with pytest.raises(exceptions.Unauthorized, match=r"neutron does not accept this token.*requires authentication"):
         neutron.rest.list(ctxt(), "networks", id=[net])
     for caller, admin in ((ctxt(), True), (context.admin(), False)):
-        with pytest.raises(NeutronError) as caught:
+        with pytest.raises(ServiceError) as caught:
             neutron.rest.list(caller, "networks", id=[net], admin=admin)
         assert (caught.value.status, caught.value.words) == (401, None)
+    port = cloud.neutron.port(net, project=PROJECT)
+    cloud.neutron.fail("PUT", "/v2.0/ports/", status=401, body=words)
+    with pytest.raises(ServiceError, match="401"):
+        allocate(neutron, wants(port_id=port))
+
+
+@pytest.mark.parametrize("status", [401, 403, 409, 500])
+def test_a_port_that_stays_keeps_no_other_one(cloud, neutron, status):
+    net = cloud.neutron.network()
+    allocate(neutron, wants(network_id=net), wants(network_id=net))
+    first = cloud.neutron.ports_of(server().uuid)[0]["id"]
+    cloud.neutron.fail("DELETE", f"/v2.0/ports/{first}", status=status, times=99)
+    with pytest.raises((ServiceError, exceptions.Forbidden)):
+        neutron.deallocate(ctxt(), server())
+    assert [port["id"] for port in cloud.neutron.ports_of(server().uuid)] == [first]
 
 
 def test_a_network_without_subnets_is_looked_at_again(cloud, neutron, clock):

@@ -10,6 +10,7 @@ import pytest
 from tests.fakes.guests import IMAGE_ID
 from tests.unit.compute.world import NOTHING, WaitingDriver, World, volume_disk, wait_for
 
+from kilonova.base.stripes import Stripes
 from kilonova.compute.ops.build import failure, group, job
 from kilonova.contract import exceptions, objects
 from kilonova.db.objects import instance as instances
@@ -486,6 +487,53 @@ def test_d9_a_member_that_leaves_its_host_between_two_reads_is_in_no_other_cell(
     world.cast_build(ctxt, first, filter_properties={"retry": {"num_attempts": 1, "hosts": []}, **hints})
     world.until(first.uuid, vm_state="active")
     assert not world.tasks.builds
+
+
+def grouped(world: World, server: objects.Instance) -> dict[str, Any]:
+    hints = {"scheduler_hints": {"group": [world.group("affinity", server.uuid)]}}
+    return {"retry": {"num_attempts": 1, "hosts": []}, **hints}
+
+
+def test_a_look_at_a_group_that_takes_its_time_keeps_no_other_group_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conductor may be slow to answer."""
+    monkeypatch.setattr(group, "_turns", Stripes(1 << 16))
+    agent = world.host().agent
+    ctxt, hold, real = world.ctxt(), threading.Event(), agent.store.group_of
+    slow, quick = world.asked(ctxt), world.asked(ctxt)
+
+    def group_of(ctxt: Any, uuid: str) -> Any:
+        if uuid == slow.uuid:
+            hold.wait(20)
+        return real(ctxt, uuid)
+
+    monkeypatch.setattr(agent.store, "group_of", group_of)
+    for server in (slow, quick):
+        world.cast_build(ctxt, server, filter_properties=grouped(world, server))
+        if server is slow:
+            world.until(server.uuid, task_state="networking")
+    world.until(quick.uuid, vm_state="active")
+    assert not hold.is_set()
+    hold.set()
+    world.until(slow.uuid, vm_state="active")
+
+
+def test_a_delete_does_not_wait_for_a_member_that_may_yield(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def yields(build: Any) -> None:
+        raise group.LaterMemberError
+
+    world.host()
+    monkeypatch.setattr(group, "_look", yields)
+    monkeypatch.setattr(group, "PAUSES", (60.0,))
+    ctxt = world.ctxt()
+    server = world.asked(ctxt)
+    world.cast_build(ctxt, server, filter_properties=grouped(world, server))
+    world.until(server.uuid, task_state="networking")
+    world.cast("terminate_instance", world.server(server.uuid), "deleting", bdms=None)
+    world.gone(server.uuid)
+    world.idle()
+    assert world.leftovers(server.uuid) == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -265,14 +265,14 @@ def held(port: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def deallocate(rest: NeutronRest, ctxt: RequestContext, ports: Iterable[Item], preserve: Collection[str]) -> None:
     """Unbind ports in `preserve`, delete the others. All are tried; the first failure is raised at the end."""
-    failures: list[ServiceError] = []
+    failures: list[Exception] = []
     for port in ports:
         try:
             if port["id"] in preserve:
                 unbind(rest, ctxt, port["id"], port["device_id"])
             else:
                 rest.delete(ctxt, "ports", port["id"], admin=True)
-        except ServiceError as exc:
+        except (ServiceError, exceptions.NovaException) as exc:
             LOG.warning("cannot release port %s: %s", port["id"], exc)
             failures.append(exc)
     if failures:

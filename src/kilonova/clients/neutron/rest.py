@@ -156,18 +156,15 @@ class NeutronRest:
     def _call(self, ctxt: RequestContext, method: str, path: str, *, admin: bool = False, **more: Any) -> Reply:
         reply = self._http.call(ctxt, method, path, admin=admin, **more)
         if reply.status == _UNAUTHORIZED and (admin or not ctxt.auth_token):
-            # It is our credentials that Neutron does not take: no matter of the user's.
-            raise self._error(reply)
+            # It is our credentials that Neutron does not take: no refusal of what a user asked for.
+            raise self._http.error(reply)
         return reply
 
     def _expect(self, reply: Reply) -> Reply:
         if reply.ok:
             return reply
-        raise refusals.of(self._error(reply))
-
-    def _error(self, reply: Reply) -> NeutronError:
         error = self._http.error(reply)
-        return NeutronError(error.service, error.detail, error.status, error.kind)
+        raise refusals.of(NeutronError(error.service, error.detail, error.status, error.kind))
 
 
 def project_of(ctxt: RequestContext) -> str:

@@ -6,16 +6,16 @@ way the one that joined the group later yields, unless the earlier one comes whe
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from kilonova.base.stripes import Stripes
 from kilonova.compute.ops.build.job import Build
 from kilonova.contract import exceptions, objects
 from kilonova.contract.states import VM, Task
 
-_lock = threading.Lock()
+_turns = Stripes(256)
+"""One look at a group at a time: who looked is known to whoever looks next. Others wait for no answer about it."""
 
 PAUSES: Final = (0.5,) * 20
 """Seconds between looks at a later member on another host that has not had its own look yet, as it seems."""
@@ -34,7 +34,7 @@ def check(build: Build) -> None:
         try:
             _look(build)
         except LaterMemberError:
-            time.sleep(pause)
+            agent.events.pause(build.instance.uuid, pause)
         else:
             return
     raise exceptions.GroupAffinityViolation(instance_uuid=build.instance.uuid, policy="Affinity")
@@ -47,7 +47,8 @@ def leave(build: Build) -> None:
 
 def _look(build: Build) -> None:
     agent, ctxt, instance = build.work.agent, build.work.ctxt, build.instance
-    with _lock:
+    named = build.hints["group"]
+    with _turns.held(named if isinstance(named, list) else [named]):
         try:
             group = agent.store.group_of(ctxt, instance.uuid)
         except exceptions.InstanceGroupNotFound:
