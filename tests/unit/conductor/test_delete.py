@@ -15,6 +15,7 @@ from kilonova.conductor.failures import describe
 from kilonova.conductor.ops import build
 from kilonova.contract import objects
 from kilonova.db import flows
+from kilonova.db.api import instance_mappings
 from kilonova.db.cell.migrations import migration_uuids_waiting
 from kilonova.db.objects import migration as migrations
 from kilonova.flow import offers
@@ -37,6 +38,37 @@ def test_the_host_deletes(stage: Stage) -> None:
     assert stage.server(server) is None
     assert stage.compute.casts == [("terminate", "h1")]
     assert stage.leftovers(server) == {"allocations": {}, "ports": []}
+
+
+def mapped_as_deleted(stage: Stage, server: str) -> bool:
+    return bool(stage.api.query(instance_mappings.instance_mapping_get, server)["queued_for_delete"])
+
+
+@pytest.mark.parametrize("host_is_there", [True, False])
+def test_an_api_that_died_before_it_changed_the_mapping_leaves_nobody_who_counts(
+    stage: Stage, host_is_there: bool
+) -> None:
+    """It records the deletion in the cell first; groups and their quotas count by the mapping."""
+    server = built(stage)
+    if not host_is_there:
+        stage.silence("h1")
+    stage.user_deletes(server)
+    assert not mapped_as_deleted(stage, server)
+    run(stage)
+    assert stage.server(server) is None
+    assert mapped_as_deleted(stage, server)
+
+
+def test_a_server_that_could_not_be_deleted_counts_again(stage: Stage) -> None:
+    server = built(stage)
+    stage.user_deletes(server)
+    stage.api.run(instance_mappings.instance_mapping_update, server, {"queued_for_delete": True})
+    left = stage.server(server)
+    left.vm_state, left.task_state = "error", None
+    stage.save(left)
+    run(stage)
+    assert stage.server(server) is not None
+    assert not mapped_as_deleted(stage, server)
 
 
 def test_a_lost_cast_is_sent_again(stage: Stage) -> None:

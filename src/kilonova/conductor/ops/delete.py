@@ -15,6 +15,7 @@ from kilonova.contract import objects
 from kilonova.contract.context import RequestContext
 from kilonova.contract.states import VM, Task
 from kilonova.db import flows
+from kilonova.db.api import instance_mappings
 from kilonova.db.cell import migrations
 from kilonova.db.objects import bdm as bdms
 from kilonova.flow import offers
@@ -37,10 +38,13 @@ def accept(run: Run) -> None:
 
 
 def give_up(run: Run) -> None:
-    """The server in ERROR with the reason: its user can delete it again."""
+    """The server in ERROR with the reason: its user can delete it again, and until then it counts."""
     assert run.failure is not None
     place = run.world.place_of_run(run)
     place.database.run(records.give_up_deleting, context(run), run.subject_id, run.failure)
+    server = place.database.query(records.look, run.subject_id)
+    if server is not None and not _is_ending(server):
+        _map_as_deleted(run, deleted=False)
 
 
 def end(run: Run) -> bool:
@@ -148,6 +152,18 @@ def sweep(run: Run) -> None:
     ended = place.database.query(records.look_back, run.subject_id)
     if ended is not None and ended.launched_at is None:
         resources.release_ports(world, context(run), ended)
+    _map_as_deleted(run, deleted=True)
+
+
+def _map_as_deleted(run: Run, *, deleted: bool) -> None:
+    """What the server's mapping says, by which groups and their quotas count it.
+
+    The API says so after it has recorded the deletion in the cell, and may have died in between.
+    """
+    world: World = run.world
+    if world.cells.has_api:
+        run.guard()
+        world.api.run(instance_mappings.instance_mapping_update, run.subject_id, {"queued_for_delete": deleted})
 
 
 _PATIENT = Retry(on=(Exception,), but=(NotDeletedError,), attempts=12, base=1.0, cap=60.0)
