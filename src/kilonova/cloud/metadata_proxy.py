@@ -270,21 +270,34 @@ class Proxy:
                 self.dirty.set()
 
     def reconcile(self) -> None:
+        """Every network is seen to, whatever is wrong with another one; the first failure is raised at the end."""
         wanted = self.ports.with_metadata()
-        for datapath, (port, server) in list(self.serving.items()):
-            if wanted.get(datapath) != port:
-                server.shutdown()
-                server.server_close()
-                del self.serving[datapath]
-                if datapath not in wanted:
-                    self.plugs.unplug(port)
-                    LOG.info("network %s is gone", port.device)
-        for datapath, port in wanted.items():
-            if datapath not in self.serving:
-                server = Server(listen_inside(self.plugs.plug(port)), handler(self.ports, datapath, self.upstream))
-                threading.Thread(target=server.serve_forever, name=port.device, daemon=True).start()
-                self.serving[datapath] = (port, server)
-                LOG.info("serving network %s", port.device)
+        failures: list[Exception] = []
+        for datapath in {*self.serving, *wanted}:
+            try:
+                self.see_to(datapath, wanted.get(datapath))
+            except Exception as error:  # noqa: BLE001 - the first one is raised at the end
+                LOG.warning("network %s is not as it should be: %s", datapath, error)
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def see_to(self, datapath: str, port: Port | None) -> None:
+        """Serve the network at that port, or no more. May be repeated."""
+        known = self.serving.get(datapath)
+        if known is not None and known[0] != port:
+            old, server = known
+            server.shutdown()
+            server.server_close()
+            if port is None:
+                self.plugs.unplug(old)
+                LOG.info("network %s is gone", old.device)
+            del self.serving[datapath]
+        if port is not None and datapath not in self.serving:
+            server = Server(listen_inside(self.plugs.plug(port)), handler(self.ports, datapath, self.upstream))
+            threading.Thread(target=server.serve_forever, name=port.device, daemon=True).start()
+            self.serving[datapath] = (port, server)
+            LOG.info("serving network %s", port.device)
 
 
 def answer_control(path: Path, proxy: Proxy) -> None:

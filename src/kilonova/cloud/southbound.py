@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import json
 import socket
@@ -87,11 +88,13 @@ class Ports:
 def messages(stream: socket.socket) -> Iterator[dict[str, Any]]:
     """JSON values one after another."""
     decoder, text = json.JSONDecoder(), ""
+    # A packet may end in the middle of a character of somebody's port name.
+    characters = codecs.getincrementaldecoder("utf-8")()
     while True:
         data = stream.recv(65536)
         if not data:
             raise ConnectionError("the southbound database closed the connection")
-        text += data.decode()
+        text += characters.decode(data)
         while text := text.lstrip():
             try:
                 value, end = decoder.raw_decode(text)

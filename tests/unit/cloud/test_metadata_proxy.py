@@ -15,9 +15,10 @@ import pytest
 from kilonova.cloud import metadata_proxy
 from kilonova.cloud.commands import environment
 from kilonova.cloud.daemons import wait_until
+from kilonova.cloud.errors import CloudError
 from kilonova.cloud.metadata_proxy import Proxy, Upstream
 from kilonova.cloud.probes import says
-from kilonova.cloud.southbound import Port, Ports, follow
+from kilonova.cloud.southbound import Port, Ports, follow, messages
 
 NETWORK = ["uuid", "11111111-0000-0000-0000-000000000000"]
 OTHER = ["uuid", "22222222-0000-0000-0000-000000000000"]
@@ -94,6 +95,26 @@ def test_database_messages_are_followed_across_packets(ports: Ports, tmp_path: P
     assert heard[0]["method"] == "monitor"
     assert heard[1] == {"id": "e", "result": ["x"], "error": None}
     assert changes == [1, 2]
+
+
+def test_a_packet_may_end_in_the_middle_of_a_character() -> None:
+    """Of somebody's port name."""
+    here, there = socket.socketpair()
+    with here, there:
+        for byte in '{"name": "käse"}'.encode():
+            there.sendall(bytes([byte]))
+        there.shutdown(socket.SHUT_WR)
+
+        class Slow:
+            """Its packets are as short as can be."""
+
+            def recv(self, most: int) -> bytes:
+                return here.recv(1)
+
+        heard = messages(Slow())  # type: ignore[arg-type]
+        assert next(heard) == {"name": "käse"}
+        with pytest.raises(ConnectionError):
+            next(heard)
 
 
 @pytest.fixture
@@ -305,3 +326,36 @@ def test_networks_come_change_and_go(ports: Ports, monkeypatch: pytest.MonkeyPat
     proxy.reconcile()
     assert plugs.calls[-1] == ("unplug", "meta-1")
     assert proxy.serving == {}
+
+
+@pytest.mark.parametrize("broken", ["plug", "unplug"])
+def test_a_network_that_fails_keeps_no_other_one_from_metadata(
+    ports: Ports, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setattr(metadata_proxy, "listen_inside", lambda namespace: socket.create_server(("127.0.0.1", 0)))
+    plugs, fails = Plugs(), [True]
+    proxy = Proxy(plugs, Upstream("http://127.0.0.1:1", "s"))  # type: ignore[arg-type]
+    proxy.ports = ports
+    real = getattr(plugs, broken)
+
+    def breaks(port: Port) -> Any:
+        if port.name == "meta-1" and fails[0]:
+            raise CloudError("the switch is away")
+        return real(port)
+
+    if broken == "unplug":
+        proxy.reconcile()
+        ports.update({"Port_Binding": {"0": {"old": {}}}})
+    monkeypatch.setattr(plugs, broken, breaks)
+    other = LOCALPORT | {"logical_port": "meta-2", "datapath": OTHER}
+    ports.update({"Port_Binding": {"7": {"new": other}}})
+    with pytest.raises(CloudError):
+        proxy.reconcile()
+    assert OTHER[1] in proxy.serving
+    fails[0] = False
+    proxy.reconcile()
+    assert plugs.calls.count((broken, "meta-1")) == 1
+    assert (NETWORK[1] in proxy.serving) == (broken == "plug")
+    for _, server in proxy.serving.values():
+        server.shutdown()
+        server.server_close()
