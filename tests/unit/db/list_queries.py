@@ -146,8 +146,10 @@ API: dict[str, Query | list[Query]] = {
     "api.build_requests.build_request_list": [
         _everything(lambda tx: build_requests.build_request_list(tx)),
         _q(lambda tx, much: build_requests.build_request_list(tx, project_id=project(1))),
-        _q(lambda tx, much: build_requests.build_request_list(tx, instance_uuids=uuids(much))),
     ],
+    "api.build_requests.build_requests_among": _q(
+        lambda tx, much: build_requests.build_requests_among(tx, uuids(much))
+    ),
     "api.build_requests.build_request_old": _q(
         lambda tx, much: build_requests.build_request_old(tx, LATER, limit=much)
     ),
@@ -268,6 +270,7 @@ CELL: dict[str, Query | list[Query]] = {
     ],
     "cell.explanations.server_traces": _q(lambda tx, much: explanations.server_traces(tx, uuids(much))),
     "cell.explanations.migrations": _q(lambda tx, much: explanations.migrations(tx, uuids(much))),
+    "cell.explanations.devices": _q(lambda tx, much: explanations.devices(tx, uuids(much))),
     "cell.explanations.node_uuids_after": _q(lambda tx, much: explanations.node_uuids_after(tx, uuid(ROWS // 2), much)),
     "cell.explanations.nodes": _everything(lambda tx: explanations.nodes(tx)),
     "cell.explanations.open_migrations": _q(lambda tx, much: explanations.open_migrations(tx, uuids(much))),

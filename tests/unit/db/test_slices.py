@@ -30,6 +30,7 @@ Ask = Callable[[Any, list[str]], Any]
 API: dict[str, Ask] = {
     "active_subjects": lambda tx, names: flows.active_subjects(tx, names, "op"),
     "known_subjects": flows.known_subjects,
+    "build_requests_among": build_requests.build_requests_among,
     "build_request_instances": build_requests.build_request_instances,
     "instance_mapping_list": lambda tx, names: [
         row["instance_uuid"] for row in instance_mappings.instance_mapping_list(tx, names)

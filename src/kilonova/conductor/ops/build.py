@@ -85,8 +85,7 @@ def _may_be_elsewhere(run: Run) -> bool:
 def _wanted(run: Run) -> list[str]:
     """Servers in no cell, that their user did not delete and no other flow builds, in the order of the request."""
     uuids = _asked_for(run)
-    found = run.world.api.query(build_requests.build_request_list, instance_uuids=uuids)
-    known = {each["instance_uuid"] for each in found} - _driven(run)
+    known = run.world.api.query(build_requests.build_requests_among, uuids) - _driven(run)
     return [uuid for uuid in uuids if uuid in known]
 
 

@@ -20,16 +20,19 @@ def build_request_get(tx: Tx, instance_uuid: str) -> Row | None:
     return query.row(tx, sa.select(BUILD_REQUESTS).where(_C.instance_uuid == instance_uuid))
 
 
-def build_request_list(
-    tx: Tx, *, project_id: str | None = None, instance_uuids: Iterable[str] | None = None
-) -> list[Row]:
+def build_request_list(tx: Tx, *, project_id: str | None = None) -> list[Row]:
     """The newest first; there are few of them, so filters beyond these are the caller's."""
     statement = sa.select(BUILD_REQUESTS).order_by(_C.created_at.desc(), _C.id.desc())
     if project_id is not None:
         statement = statement.where(_C.project_id == project_id)
-    if instance_uuids is not None:
-        statement = statement.where(_C.instance_uuid.in_(list(instance_uuids)))
     return query.rows(tx, statement)
+
+
+def build_requests_among(tx: Tx, instance_uuids: Iterable[str]) -> set[str]:
+    """Which of the instances are still asked for; what was asked is not read."""
+    statement = sa.select(_C.instance_uuid)
+    parts = (query.values(tx, statement.where(_C.instance_uuid.in_(part))) for part in query.slices(instance_uuids))
+    return {uuid for part in parts for uuid in part}
 
 
 def build_request_old(tx: Tx, before: datetime.datetime, *, after: int = 0, limit: int = 500) -> list[Row]:

@@ -131,8 +131,8 @@ def _look(world: Record, uuids: list[str]) -> dict[str, Traces]:
 
 def _ask_api(world: Record, uuids: list[str], found: dict[str, Traces]) -> None:
     def look(tx: Any) -> None:
-        for row in build_requests.build_request_list(tx, instance_uuids=uuids):
-            found[row["instance_uuid"]].build_request = True
+        for uuid in build_requests.build_requests_among(tx, uuids):
+            found[uuid].build_request = True
         for row in instance_mappings.instance_mapping_list(tx, uuids):
             found[row["instance_uuid"]].mapping = row
         _note_flows(flows.active_subjects(tx, uuids), flows.known_subjects(tx, uuids), found)
