@@ -1,4 +1,4 @@
-"""A port that leads to a database server, and cuts a connection in the moment of a COMMIT."""
+"""Ports that lead to a server: one that goes away at a word, and one that cuts connections at a COMMIT."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
+SILENT, GONE = "takes everything and answers nothing", "cuts connections and refuses new ones"
 BEFORE, AFTER = "before the server has it", "after the server did it"
 
 
@@ -82,3 +83,63 @@ def relayed(url: sa.URL) -> Iterator[CommitRelay]:
         yield relay
     finally:
         relay.close()
+
+
+class Relay:
+    """Passes everything on to a port of this machine, until `leave`; again after `come_back`."""
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._ends: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._silent = threading.Event()
+        self.port = 0
+        self.come_back()
+
+    def come_back(self) -> None:
+        """Connections of before stay dead."""
+        self._shut()
+        self._silent = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, args=(self._listener, self._silent), daemon=True).start()
+
+    def leave(self, how: str) -> None:
+        self._silent.set()
+        if how == GONE:
+            self._shut()
+
+    def close(self) -> None:
+        self._silent.set()
+        self._shut()
+
+    def _shut(self) -> None:
+        with self._lock:
+            ends, self._ends = self._ends, []
+        listener = [self._listener] if self.port else []
+        # What waits for an accept is woken by this alone.
+        _shut(*listener, *ends, at_once=True)
+        for end in (*listener, *ends):
+            end.close()
+
+    def _accept(self, listener: socket.socket, silent: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with self._lock:
+                    self._ends.append(client)
+                if not silent.is_set():
+                    server = socket.create_connection(("127.0.0.1", self._server))
+                    with self._lock:
+                        self._ends.append(server)
+                    for way in ((client, server), (server, client)):
+                        threading.Thread(target=_pass_on, args=(*way, silent), daemon=True).start()
+
+
+def _pass_on(source: socket.socket, target: socket.socket, silent: threading.Event) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            if not silent.is_set():
+                target.sendall(data)
+        if not silent.is_set():
+            target.shutdown(socket.SHUT_WR)
