@@ -19,6 +19,7 @@ from kilonova.cloud.services.rabbitmq import VHOSTS, definitions
 from kilonova.cloud.services.service import Service
 from kilonova.cloud.site import Site
 from kilonova.cloud.stack import Choice, Cloud
+from kilonova.cmd import checks
 from kilonova.conf import unknown
 from kilonova.db import urls
 
@@ -110,6 +111,29 @@ def test_every_option_of_the_configuration_is_obeyed(place: Site) -> None:
     assert files
     for file in files:
         assert unknown.find(configuration.load(["--config-file", str(file)])) == []
+
+
+PROGRAMS: dict[str, Sequence[checks.Check]] = {
+    "kilonova": checks.WHOLE,
+    "nova-api": checks.API,
+    "nova-metadata-api": checks.METADATA,
+    "nova-scheduler": checks.SCHEDULER,
+    "nova-conductor": checks.CONDUCTOR,
+    "nova-compute": checks.COMPUTE,
+}
+
+
+def test_nothing_of_the_configuration_keeps_a_program_from_its_work(place: Site) -> None:
+    """The ports are another matter: who holds them on this machine is not known here."""
+    compute = Compute(place, Cloud(place).supervisor)
+    compute.configure()
+    daemons = [daemon for together in compute.groups() for daemon in together]
+    assert daemons
+    for daemon in daemons:
+        words = [str(word) for word in daemon.argv]
+        conf = configuration.load(words[words.index("--config-file") :])
+        looked = [each for each in PROGRAMS[Path(words[0]).name] if each not in (checks.api_port, checks.metadata_port)]
+        assert checks.problems(conf, looked) == []
 
 
 def known_options() -> set[tuple[str, str]]:
