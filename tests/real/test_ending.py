@@ -29,11 +29,11 @@ from kilonova.db.migrations import sync
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300), needs("rabbitmq", "mariadb")]
 
-SECONDS = 8
-"""What a program has to end."""
+SECONDS = 30
+"""What a program has to end. Without a bus there is no work that it could wait for, and it needs less."""
 
 BOUND = SECONDS + 12
-"""The rest is for what is left behind, piece by piece."""
+"""Of one whose work waits for a database; the rest is for what is left behind, piece by piece."""
 
 CELL = "00000000-0000-4000-8000-000000000001"
 BUS, DATABASE = "bus", "database"
@@ -160,5 +160,6 @@ def test_it_ends_while_what_it_works_with_is_away(
         took = time.monotonic() - began
         print(program, what, how, f"{took:.1f} s")
         assert code == 0, made.log.read_text()
-        assert took < BOUND, made.log.read_text()
+        # All of them in one process end one after the other.
+        assert took < (SECONDS if what == BUS and program != "serve" else BOUND), made.log.read_text()
         assert not made.said(" failed in phase "), made.log.read_text()

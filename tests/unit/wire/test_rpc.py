@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -440,6 +441,25 @@ def test_a_broker_that_is_away_is_unreachable_not_silent(monkeypatch: pytest.Mon
     bus = Bus(configuration(), "rabbit://guest:guest@127.0.0.1:1/")
     with pytest.raises(errors.RpcUnreachable):
         ComputeClient(bus).stop_instance(user(), instance())
+
+
+def test_a_server_whose_broker_is_away_keeps_nobody_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amqp, "STOP_SECONDS", 0.1)
+    never = threading.Event()
+    bus = Bus(configuration(), "rabbit://guest:guest@127.0.0.1:1/")
+    servers = bus.serve("compute", "h1", [Compute("h1")])
+    for server in servers.servers:
+        for name in ("stop", "wait"):
+            monkeypatch.setattr(server._served, name, lambda: never.wait(20))
+    monkeypatch.setattr(bus.transport._transport, "cleanup", lambda: never.wait(20))
+    began = time.monotonic()
+    servers.refuse()
+    servers.stop()
+    # What waits for the end of its server's stop, as oslo.messaging does, would wait for ever.
+    servers.wait(20)
+    bus.close()
+    never.set()
+    assert time.monotonic() - began < 5
 
 
 def test_a_remote_connection_error_is_not_ours() -> None:

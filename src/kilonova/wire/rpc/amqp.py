@@ -32,6 +32,11 @@ Nova tries for ever: a request then hangs as long as the broker is down, and its
 back.
 """
 
+STOP_SECONDS = 3.0
+"""So long a server is waited for that is told to take no more, and a connection that is to be closed. While the broker
+is away they try to reach it, and what else ends a service must not wait for that.
+"""
+
 
 class AmqpTransport(Transport):
     """One broker; connections are made when first needed and shared by all threads."""
@@ -89,7 +94,7 @@ class AmqpTransport(Transport):
 
     def close(self) -> None:
         """See Transport."""
-        self._transport.cleanup()
+        _at_most(STOP_SECONDS, self._transport.cleanup, "rpc-close")
 
     def _client(self, topic: str, message: Message) -> Any:
         major = message.version.partition(".")[0]
@@ -109,14 +114,19 @@ class _AmqpServer:
         self._served.start()
 
     def stop(self) -> None:
-        self._served.stop()
+        _at_most(STOP_SECONDS, self._served.stop, "rpc-stop")
 
     def wait(self, timeout: float | None = None) -> None:
         self._served.close_later()
         # oslo.messaging can wait for its own lock with a bound, but not for running methods: a thread can.
-        waiting = threading.Thread(target=self._served.wait, name="rpc-wait", daemon=True)
-        waiting.start()
-        waiting.join(timeout)
+        _at_most(timeout, self._served.work_ended, "rpc-wait")
+        _at_most(STOP_SECONDS, self._served.wait, "rpc-end")
+
+
+def _at_most(seconds: float | None, job: Callable[[], object], name: str) -> None:
+    waiting = threading.Thread(target=job, name=name, daemon=True)
+    waiting.start()
+    waiting.join(seconds)
 
 
 class _Serializer(messaging.Serializer):
@@ -144,6 +154,11 @@ class _Serializer(messaging.Serializer):
 
 class _OsloServer(later.LaterServer):
     """oslo.messaging's server, whose threads work for a message's context and after it for nobody."""
+
+    def work_ended(self) -> None:
+        """Wait for the methods that run, and for nothing that the broker has to say."""
+        if self._work_executor is not None:
+            self._work_executor.shutdown(wait=True)
 
     def _process_incoming(self, incoming: Any) -> None:
         with present.working(None):
