@@ -166,16 +166,26 @@ class Turn:
 
 
 class Pass:
-    """Runs a loop once at a time, as the settings are when the pass begins; `grace` is a time of the loop's own."""
+    """Runs a loop once at a time, as the settings are when the pass begins; `grace` is a time of the loop's own.
+
+    `passes` says which failures of a repair only tell that something else is away for now: they are a line each.
+    """
 
     def __init__(
-        self, loop: Loop, settings: Settings, grace: float | None = None, leases: Leases | None = None
+        self,
+        loop: Loop,
+        settings: Settings,
+        grace: float | None = None,
+        leases: Leases | None = None,
+        *,
+        passes: Callable[[BaseException], bool] = lambda _: False,
     ) -> None:
         self.loop = loop
         self.report = Report(loop.name)
         self._patience = Patience()
         self._settings = settings
         self._grace = grace
+        self._passes = passes
         self._turn = Turn(loop, settings, leases)
 
     def run(self) -> Report:
@@ -235,9 +245,11 @@ class Pass:
             return
         try:
             done = self.loop.repair(suspect)
-        except Exception:
+        except Exception as exc:
             self.report.failed += 1
-            LOG.exception("%s: %s: could not be repaired", self.loop.name, suspect.harm)
+            told = None if self._passes(exc) else exc
+            level = logging.ERROR if told else logging.WARNING
+            LOG.log(level, "%s: %s: could not be repaired: %s", self.loop.name, suspect.harm, exc, exc_info=told)
         else:
             if done is False:
                 self.report.waiting += 1

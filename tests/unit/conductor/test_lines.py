@@ -10,16 +10,19 @@ from tests.unit.conductor.stage import Stage
 from tests.waiting import until
 
 from kilonova.base.periodic import Periodic
+from kilonova.clients.http import ServiceError
 from kilonova.conductor.keeping import Keeping
 from kilonova.conductor.outages import passes
 from kilonova.db import heartbeat
 from kilonova.db.failures import LostError
+from kilonova.db.flow_tables import KN_FLOW
 from kilonova.flow.dispatcher import Dispatcher
 from kilonova.flow.engine import Engine
 from kilonova.flow.plan import flow, step
 from kilonova.flow.run import Run
 from kilonova.flow.seal import Seal
-from kilonova.flow.store import NewFlow
+from kilonova.flow.store import NewFlow, State
+from kilonova.reconcile.control import loops
 
 AWAY = LostError("UPDATE services", None, OSError("connection refused"))
 WRONG = LookupError("ours")
@@ -78,6 +81,38 @@ def test_periodic_work_of_a_conductor(
     timers.start()
     assert told(caplog, "periodic task keeping failed") == line
     timers.stop()
+
+
+def served(status: int) -> ServiceError:
+    return ServiceError("placement", "no", status)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (AWAY, (logging.WARNING, False)),
+        (served(503), (logging.WARNING, False)),
+        (served(400), (logging.ERROR, True)),
+        (WRONG, (logging.ERROR, True)),
+    ],
+    ids=["database", "service", "refused", "wrong"],
+)
+def test_a_repair_that_failed(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    line: tuple[int, bool],
+) -> None:
+    stage.conf.set_override("reconcile_grace", 0.0, group="kilonova")
+    stage.api_store.offer(NewFlow("build", "s", {}))
+    with stage.api.write() as tx:
+        tx.execute(KN_FLOW.update().values(state=str(State.STUCK), position="locate"))
+    stuck = loops.make(stage.world).passes["stuck_flows"]
+    monkeypatch.setattr(stuck.loop, "repair", raising(error))
+    stuck.run()
+    assert stuck.run().failed == 1
+    assert told(caplog, "could not be repaired") == line
 
 
 @ERRORS

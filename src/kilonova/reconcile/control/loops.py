@@ -10,6 +10,8 @@ from oslo_config import cfg
 
 from kilonova.base import ids
 from kilonova.base.periodic import Periodic
+from kilonova.clients.http import ServiceError
+from kilonova.db.away import is_away
 from kilonova.db.loops import LoopLeases
 from kilonova.reconcile.control.known import World
 from kilonova.reconcile.control.orphan_allocations import OrphanAllocations
@@ -25,12 +27,17 @@ from kilonova.reconcile.loop import Leases, Loop, Pass, Report
 LOG = logging.getLogger(__name__)
 
 
+def _passes(exc: BaseException) -> bool:
+    """Another service, or a database, is away for now."""
+    return exc.passes if isinstance(exc, ServiceError) else is_away(exc)
+
+
 class Service:
     """Runs each loop every [kilonova] reconcile_interval seconds, one pass at a time, unless another process does."""
 
     def __init__(self, loops: list[Loop], conf: cfg.ConfigOpts, leases: Leases) -> None:
         self._conf = conf
-        self.passes = {loop.name: Pass(loop, conf.kilonova, leases=leases) for loop in loops}
+        self.passes = {loop.name: Pass(loop, conf.kilonova, leases=leases, passes=_passes) for loop in loops}
         self._timers = Periodic("reconcile")
         interval = conf.kilonova.reconcile_interval
         for each in self.passes.values():
