@@ -33,16 +33,26 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 _present: contextvars.ContextVar[Patience | None] = contextvars.ContextVar("patience", default=None)
+_work: contextvars.ContextVar[Patience | None] = contextvars.ContextVar("work", default=None)
+"""The same, also within a call that is repeated."""
 
 
 @contextlib.contextmanager
 def patient(seconds: float, check: Callable[[], None] = lambda: None) -> Iterator[None]:
     """What is asked of other services in this block, and in this thread, waits up to `seconds` for one that is away."""
-    token = _present.set(Patience(seconds, check))
+    made = Patience(seconds, check)
+    token, work = _present.set(made), _work.set(made)
     try:
         yield
     finally:
         _present.reset(token)
+        _work.reset(work)
+
+
+def check() -> None:
+    """Between the parts of an answer that takes long: raises what ends the present block early."""
+    if (work := _work.get()) is not None:
+        work.check()
 
 
 def outlast(fn: Callable[[], T], passes: Callable[[Exception], bool], what: str) -> T:

@@ -10,6 +10,7 @@ from tests import fakes
 
 from kilonova.clients.cinder.client import Cinder
 from kilonova.clients.http import Http, ServiceUnavailable
+from kilonova.clients.patience import patient
 from kilonova.contract import context, exceptions
 
 CTXT = context.RequestContext(user_id="user", project_id="project", auth_token="t")
@@ -55,6 +56,20 @@ def test_download_is_verified(cloud, glance, tmp_path):
     path = tmp_path / "image"
     glance.fetch(CTXT, image, str(path))
     assert path.read_bytes() == b"x" * 200_000
+
+
+def test_a_download_ends_when_it_is_not_wanted_any_more(cloud, glance, tmp_path):
+    """The server is deleted, or the agent ends; an image may take hours."""
+    image, looks = cloud.glance.image(b"x" * (5 << 16)), []
+
+    def wanted():
+        looks.append(None)
+        if len(looks) == 3:
+            raise KeyError("deleted")
+
+    with patient(60, wanted), pytest.raises(KeyError):
+        glance.image_download(CTXT, image, str(tmp_path / "image"))
+    assert (tmp_path / "image").stat().st_size == 2 << 16
 
 
 def test_broken_download_is_started_again(cloud, glance, tmp_path):

@@ -118,6 +118,7 @@ class Glance:
         size = 0
         with open(path, "wb") as file:
             for chunk in chunks:
+                patience.check()
                 file.write(chunk)
                 size += len(chunk)
                 if digest is not None:
