@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kilonova.base import clock
+from kilonova.base import clock, wanted
 from kilonova.base.retry import grown
 
 LOG = logging.getLogger(__name__)
@@ -33,26 +33,17 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 _present: contextvars.ContextVar[Patience | None] = contextvars.ContextVar("patience", default=None)
-_work: contextvars.ContextVar[Patience | None] = contextvars.ContextVar("work", default=None)
-"""The same, also within a call that is repeated."""
 
 
 @contextlib.contextmanager
 def patient(seconds: float, check: Callable[[], None] = lambda: None) -> Iterator[None]:
     """What is asked of other services in this block, and in this thread, waits up to `seconds` for one that is away."""
-    made = Patience(seconds, check)
-    token, work = _present.set(made), _work.set(made)
+    token = _present.set(Patience(seconds, check))
     try:
-        yield
+        with wanted.asking(check):
+            yield
     finally:
         _present.reset(token)
-        _work.reset(work)
-
-
-def check() -> None:
-    """Between the parts of an answer that takes long: raises what ends the present block early."""
-    if (work := _work.get()) is not None:
-        work.check()
 
 
 def outlast(fn: Callable[[], T], passes: Callable[[Exception], bool], what: str) -> T:

@@ -1,5 +1,6 @@
 """Disks and the image cache, made by the real qemu-img."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -11,6 +12,8 @@ import pytest
 from tests.fakes import guests
 from tests.needs import check
 
+from kilonova.base import wanted
+from kilonova.compute.lanes import Preempted
 from kilonova.contract import exceptions
 from kilonova.virt.driver import BlockDevices, LocalDisk
 from kilonova.virt.libvirt.qemu_img import QemuImg
@@ -141,6 +144,34 @@ def test_what_was_fetched_as_a_kernel_is_looked_at_as_a_disk(conf, make_storage,
     storage._cache.raw_file(None, guests.IMAGE_ID)
     with pytest.raises(exceptions.ImageUnacceptable, match="VMDK type"):
         storage.make(None, guests.spec(image_meta=guests.image("vmdk")))
+
+
+def test_who_waits_for_an_image_that_is_fetched_may_be_deleted(make_storage):
+    fetched, begins, go_on = [], threading.Event(), threading.Event()
+
+    class Slow:
+        def fetch(self, ctxt, image_id, path):
+            fetched.append(image_id)
+            begins.set()
+            assert go_on.wait(20)
+            pathlib.Path(path).write_bytes(b"kernel")
+
+    cache = make_storage(Slow())._cache
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cache.raw_file, None, guests.IMAGE_ID)
+        assert begins.wait(20)
+        second = pool.submit(cache.raw_file, None, guests.IMAGE_ID)
+
+        def deleted():
+            raise Preempted
+
+        with wanted.asking(deleted), pytest.raises(Preempted):
+            cache.raw_file(None, guests.IMAGE_ID)
+        assert not first.done()
+        go_on.set()
+        assert first.result(20).read_bytes() == b"kernel"
+        assert second.result(20) == first.result()
+    assert fetched == [guests.IMAGE_ID]
 
 
 def test_ephemerals_and_swap(make_storage, layout, raw):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from kilonova.base import retry
+from kilonova.base import retry, wanted
 from kilonova.clients import paging, passing, patience, refusals
 from kilonova.clients.glance import translate
 from kilonova.clients.http import Http, Params, Reply, Request, ServiceUnavailable
@@ -118,7 +118,7 @@ class Glance:
         size = 0
         with open(path, "wb") as file:
             for chunk in chunks:
-                patience.check()
+                wanted.check()
                 file.write(chunk)
                 size += len(chunk)
                 if digest is not None:

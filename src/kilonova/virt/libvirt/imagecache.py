@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from oslo_concurrency import lockutils
 from oslo_config import cfg
 from oslo_log import log
 
+from kilonova.base import wanted
 from kilonova.contract import exceptions
 from kilonova.contract.context import RequestContext
 from kilonova.virt import images
@@ -23,6 +25,9 @@ LOG = log.getLogger(__name__)
 
 LOCK_PREFIX = "nova-"
 """Part of the lock files' names, which all agents that share the directory must agree on."""
+
+FIRST_WAIT, LONGEST_WAIT = 0.01, 0.25
+"""Seconds between two looks whether an image is free; they double."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +92,24 @@ class ImageCache:
 
     @contextlib.contextmanager
     def locked(self, path: Path) -> Iterator[None]:
+        """While another guest's image is fetched, which may take long, whoever waits for it may be deleted."""
         self._layout.locks.mkdir(parents=True, exist_ok=True)
-        with lockutils.lock(path.name, LOCK_PREFIX, external=True, lock_path=str(self._layout.locks)):
+        wait = FIRST_WAIT
+        with contextlib.ExitStack() as stack:
+            while not self._taken(path, stack):
+                wanted.check()
+                time.sleep(wait)
+                wait = min(2 * wait, LONGEST_WAIT)
             yield
+
+    def _taken(self, path: Path, stack: contextlib.ExitStack) -> bool:
+        folder = str(self._layout.locks)
+        lock = lockutils.lock(path.name, LOCK_PREFIX, external=True, lock_path=folder, do_log=False, blocking=False)
+        try:
+            stack.enter_context(lock)
+        except lockutils.AcquireLockFailedException:
+            return False
+        return True
 
     @contextlib.contextmanager
     def _staged(self, path: Path) -> Iterator[Path]:
