@@ -271,6 +271,7 @@ CELL: dict[str, Query | list[Query]] = {
     "cell.explanations.server_traces": _q(lambda tx, much: explanations.server_traces(tx, uuids(much))),
     "cell.explanations.migrations": _q(lambda tx, much: explanations.migrations(tx, uuids(much))),
     "cell.explanations.devices": _q(lambda tx, much: explanations.devices(tx, uuids(much))),
+    "cell.explanations.volumes_of_devices": _q(lambda tx, much: explanations.volumes_of_devices(tx, uuids(much))),
     "cell.explanations.node_uuids_after": _q(lambda tx, much: explanations.node_uuids_after(tx, uuid(ROWS // 2), much)),
     "cell.explanations.nodes": _everything(lambda tx: explanations.nodes(tx)),
     "cell.explanations.open_migrations": _q(lambda tx, much: explanations.open_migrations(tx, uuids(much))),

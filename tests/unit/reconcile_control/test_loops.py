@@ -231,6 +231,33 @@ def test_a_volume_that_somebody_takes_before_it_is_deleted_stays(stage: Stage) -
     loop.repair(suspect)
 
 
+def test_a_volume_that_another_server_had_since_stays(stage: Stage) -> None:
+    """Its user found it idle, wrote to it and let go of it again."""
+    dead, alive = built(stage), built(stage)
+    lost = unrecorded(stage, dead)
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+    device = objects.BlockDeviceMapping(
+        instance_uuid=alive, source_type="volume", destination_type="volume", volume_id=lost
+    )
+    stage.cell.run(devices.create, stage.ctxt(), device)
+    stage.cell.run(devices.destroy, stage.ctxt(), device)
+    assert twice(OrphanVolumes(stage.world)).seen == []
+    assert lost in stage.cloud.cinder.volumes
+
+
+def test_while_a_cell_does_not_answer_no_volume_is_deleted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = built(stage)
+    lost = unrecorded(stage, dead)
+    stage.cell.run(records.erase, stage.ctxt(), dead)
+
+    def away(*args: Any, **kwargs: Any) -> Any:
+        raise LostError("SELECT", None, OSError("the database is away"))
+
+    monkeypatch.setattr(stage.cells.cell(CELL0_UUID).database, "query", away)
+    assert twice(OrphanVolumes(stage.world)).seen == []
+    assert lost in stage.cloud.cinder.volumes
+
+
 def test_a_volume_of_a_device_that_another_cell_has_a_volume_of_stays(stage: Stage) -> None:
     """Its build went on there."""
     dead = built(stage)

@@ -45,6 +45,13 @@ def devices(tx: Tx, uuids: Collection[str]) -> list[Row]:
     return query.rows(tx, sa.select(*columns).where(row.uuid.in_(list(uuids)), row.instance_uuid.is_not(None)))
 
 
+def volumes_of_devices(tx: Tx, volume_ids: Collection[str]) -> set[str]:
+    """Which of these volumes are, or were, a block device of any server."""
+    row = BLOCK_DEVICE_MAPPING.c
+    parts = (sa.select(row.volume_id).where(row.volume_id.in_(part)) for part in query.slices(volume_ids))
+    return {volume for part in parts for volume in query.values(tx, part)}
+
+
 def node_uuids_after(tx: Tx, uuid: str | None, limit: int) -> list[str]:
     """The next nodes in the order of their uuids, which are those of their root providers; None: the first ones.
 

@@ -1,7 +1,8 @@
 """Cinder has a volume that a host asked for and nobody wrote down: the host did not come back, the server has ended.
 
 The volume bears its block device's uuid. Whatever else bears one is somebody's: the record names a volume of the
-device, or knows no such device (any more). A copy that its user made of a server's volume may bear it, too.
+device, or the volume as another server's, or knows no such device (any more). A copy that its user made of a server's
+volume may bear it, too.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class OrphanVolumes(Loop):
                 yield self._world.clients.cinder.volume_show(self._ctxt, suspect.key)
 
     def _look(self, volumes: Iterable[Mapping[str, Any]]) -> list[Unrecorded]:
-        marks = {each["id"]: mark for each in volumes if (mark := _mark(each)) is not None}
+        marked = {each["id"]: mark for each in volumes if (mark := _mark(each)) is not None}
+        used = self._used(marked)
+        marks = {volume: mark for volume, mark in marked.items() if volume not in used}
         servers = self._servers(set(marks.values()))
         traces = known.look(self._world, servers.values())
         return [
@@ -67,6 +70,19 @@ class OrphanVolumes(Loop):
             for volume, mark in marks.items()
             if mark in servers
         ]
+
+    def _used(self, volumes: Collection[str]) -> set[str]:
+        """Those that a server has, or had since: what their user wrote there is not ours to delete.
+
+        While a cell does not answer, it may be all of them.
+        """
+        if not volumes:
+            return set()
+        answers = self._world.cells.scatter(
+            lambda cell: cell.database.query(explanations.volumes_of_devices, volumes)
+        ).values()
+        found = [answer for answer in answers if not isinstance(answer, CellDown)]
+        return set().union(*found) if len(found) == len(answers) else set(volumes)
 
     def _servers(self, devices: Collection[str]) -> dict[str, str]:
         """Whose these devices are, of those that no cell has a volume of."""
