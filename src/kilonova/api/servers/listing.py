@@ -90,6 +90,8 @@ def _requested(call: Call[Services], query: Query, marker: str | None) -> tuple[
     if marker is not None:
         position = next((i for i, record in enumerate(found) if record["uuid"] == marker), None)
         if position is None:
+            # One that was a request on the page before, and is a record by now, looks like one that was a record then:
+            # the requests behind it are left out, as by Nova. Showing them would show them on every page of records.
             return [], marker
         found, marker = found[position + 1 :], None
     # MySQL and MariaDB match patterns without regard to case.
