@@ -96,7 +96,7 @@ def test_repair_loops_run_as_often_as_they_are_told_now(running: dict[str, Runni
     while len(calls) < before + 3:
         assert time.monotonic() < end, service.log.read_text()
         time.sleep(0.05)
-    service.write("[kilonova]\nreconcile_interval = 0.2\nreconcile_disabled = orphan_attachments\n")
+    service.write("[kilonova]\nreconcile_interval = 0.2\nreconcile_disabled = orphan_attachments,orphan_volumes\n")
     service.hang_up()
     service.wait_for("changed: kilonova.reconcile_disabled")
     time.sleep(0.5)
