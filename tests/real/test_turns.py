@@ -6,7 +6,6 @@ import concurrent.futures
 import threading
 
 import pytest
-import sqlalchemy as sa
 from tests.real.database_fixtures import database_server, databases
 
 from kilonova import conf as configuration
@@ -16,7 +15,6 @@ from kilonova.contract.context import RequestContext
 from kilonova.db import turns
 from kilonova.db.api import instance_groups, key_pairs
 from kilonova.db.engine import Database, Tx
-from kilonova.db.turn_tables import KN_TURN
 
 __all__ = ["database_server", "databases"]
 
@@ -78,7 +76,8 @@ def test_q1_servers(databases: tuple[Database, Database]) -> None:
     api = databases[0]
     scope = turns.of_project("another")
     room = quota.Headroom({"instances": 7, "cores": 20, "ram": -1}, {"instances": 0, "cores": 0, "ram": 0})
-    counted = quota.Counted([room], turns.turn_look(api, scope))
+    before = turns.turn_look(api, scope)
+    counted = quota.Counted([room], before)
     ctxt = RequestContext("joe", "another", overwrite=False)
 
     def take(_number: int) -> None:
@@ -88,5 +87,4 @@ def test_q1_servers(databases: tuple[Database, Database]) -> None:
             raise exceptions.OverQuota from None
 
     assert at_once(take) == 6
-    with api.read() as tx:
-        assert tx.execute(sa.select(KN_TURN.c.instances).where(KN_TURN.c.scope == scope)).scalar() == 6
+    assert turns.turn_look(api, scope) - before == turns.Taken(6, 18, 6 * 512)
