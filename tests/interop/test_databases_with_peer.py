@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tests.needs import check
 from tests.ops.control_plane import CELL, ControlPlane
 from tests.real.database_fixtures import database_server, new_databases
-from tests.real.test_control_plane import OnServers
+from tests.real.on_servers import OnServers
 from tests.unit.db.conftest import templates
 
 from kilonova.contract import context
