@@ -9,12 +9,18 @@ from collections.abc import Callable
 import pytest
 from tests import needs, waiting
 
-from kilonova.base import clock
+from kilonova.base import clock, present
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         needs.check(*mark.args)
+
+
+@pytest.fixture(autouse=True)
+def works_for_nobody() -> None:
+    """A context that a test before made its thread's present one says nothing of this test."""
+    present.become(None)
 
 
 @pytest.fixture
