@@ -25,9 +25,9 @@ def whole(name: str, value: Any, *, most: int = LARGEST) -> int:
     return number
 
 
-def not_negative(name: str, value: Any) -> int:
+def not_negative(name: str, value: Any, *, most: int = LARGEST) -> int:
     """Raises `Fault` 400."""
-    number = whole(name, value)
+    number = whole(name, value, most=most)
     if number < 0:
         raise bad_request(f"{name} must not be negative")
     return number

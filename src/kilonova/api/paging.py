@@ -26,4 +26,5 @@ def page(call: Call[Services]) -> Page:
     marker = call.last("marker")
     if text is None:
         return Page(most, marker)
-    return Page(min(numbers.not_negative("limit", text), most), marker)
+    # More than any list has is as much as a page may have, as in Nova.
+    return Page(min(numbers.not_negative("limit", text, most=10**numbers.LONGEST), most), marker)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
 from kilonova.contract.cards import Route
@@ -10,6 +10,9 @@ from kilonova.contract.context import RequestContext
 from kilonova.wire.http.policy import Policy
 
 Services = TypeVar("Services")
+
+_EACH_COUNTS: Final = frozenset({"sort_key", "sort_dir"})
+"""Parameters of a list of which every value counts, not the last one alone."""
 
 
 @dataclass(slots=True)
@@ -65,8 +68,13 @@ class Call(Generic[Services]):
         ]
 
     def next_link(self, marker: str) -> dict[str, str]:
-        """The link to the page after ``marker``: the same parameters by name, each value of each, with that marker."""
-        pairs = [(name, value) for name, values in sorted(self.query.items()) if name != "marker" for value in values]
+        """The link to the page after ``marker``: the same parameters by name, of each what counts, with that marker."""
+        pairs = [
+            (name, value)
+            for name, values in sorted(self.query.items())
+            if name != "marker"
+            for value in (values if name in _EACH_COUNTS else values[-1:])
+        ]
         # Where there is none yet it comes last, as in Nova's links.
         links = [*pairs, ("marker", marker)]
         wanted = sorted(links, key=lambda pair: pair[0]) if "marker" in self.query else links
