@@ -14,6 +14,13 @@ Found = TypeVar("Found")
 PATIENCE = 20.0
 
 
+def of_this_thread(instead: Callable[[float], object]) -> Callable[[float], object]:
+    """A `time.sleep` in whose place this thread calls `instead`; other threads of the process sleep as ever."""
+    own, sleep = threading.get_ident(), time.sleep
+    return lambda seconds: (instead if threading.get_ident() == own else sleep)(seconds)
+
+
+
 class Late(AssertionError):
     """Something did not happen in time."""
 

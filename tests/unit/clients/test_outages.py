@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 import pytest
 from keystoneauth1 import exceptions as ksa
 from tests import fakes
+from tests.waiting import of_this_thread
 
 from kilonova.api.errors import seen
 from kilonova.base import clock
@@ -23,8 +21,7 @@ CTXT = context.RequestContext(user_id="u", project_id="project")
 def a_clock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waiting takes no time; the list has the seconds that the test waited, without those of other threads."""
     slept: list[float] = []
-    own, sleep = threading.get_ident(), time.sleep
-    monkeypatch.setattr("time.sleep", lambda for_: (slept.append if threading.get_ident() == own else sleep)(for_))
+    monkeypatch.setattr("time.sleep", of_this_thread(slept.append))
     monkeypatch.setattr(clock, "monotonic", lambda: sum(slept))
     return slept
 

@@ -2,6 +2,7 @@
 
 import libvirt
 import pytest
+from tests.waiting import of_this_thread
 
 from kilonova.contract import exceptions
 from kilonova.contract.states import Power
@@ -63,7 +64,7 @@ class OneDomain(Connection):
 @pytest.fixture
 def time(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr("time.sleep", of_this_thread(lambda seconds: now.__setitem__(0, now[0] + seconds)))
     return {"now": lambda: now[0], "sleep": lambda seconds: now.__setitem__(0, now[0] + seconds)}
 
 

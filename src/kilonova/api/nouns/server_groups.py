@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kilonova.api import numbers, quota
+from kilonova.api import numbers, paging, quota
 from kilonova.api.services import Services
 from kilonova.contract import exceptions
 from kilonova.contract.nouns import server_groups as contract
@@ -22,8 +22,8 @@ def index(call: Call[Services]) -> dict[str, Any]:
     if "all_projects" in call.query and call.context.is_admin:
         call.authorize(contract.ALL_PROJECTS_POLICY, own)
         project_id = None
-    limit = min(_number(call, "limit") or call.services.conf.api.max_limit, call.services.conf.api.max_limit)
-    offset = _number(call, "offset") or 0
+    limit = paging.page(call).limit or call.services.conf.api.max_limit
+    offset = numbers.not_negative("offset", call.last("offset") or 0)
 
     def page(tx: Tx) -> tuple[list[dict[str, Any]], set[str]]:
         found = instance_groups.instance_group_list(tx, project_id, limit=limit, offset=offset)
@@ -31,11 +31,6 @@ def index(call: Call[Services]) -> dict[str, Any]:
 
     rows, living = call.services.cells.api.query(page)
     return {"server_groups": [_view(row, living) for row in rows]}
-
-
-def _number(call: Call[Services], name: str) -> int | None:
-    text = call.last(name)
-    return None if text is None else numbers.not_negative(name, text)
 
 
 def show(call: Call[Services], id: str) -> dict[str, Any]:
