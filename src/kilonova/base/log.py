@@ -109,6 +109,12 @@ def trace(error: BaseException) -> BaseException | None:
     return None if getattr(error, "ordinary", False) else error
 
 
+def failed(logger: logging.Logger, what: str, error: BaseException, *, foreseen: bool) -> None:
+    """One line about a failure that was foreseen (something is away for now); a traceback for any other one."""
+    level = logging.WARNING if foreseen else logging.ERROR
+    logger.log(level, "%s: %s", what, error, exc_info=None if foreseen else error)
+
+
 def get(name: str) -> logging.LoggerAdapter[logging.Logger]:
     """A logger whose lines carry the context's request id."""
     return oslo_log.getLogger(name)

@@ -10,7 +10,7 @@ import random
 import threading
 from collections.abc import Callable
 
-from kilonova.base import clock, pools, present
+from kilonova.base import clock, log, pools, present
 
 LOG = logging.getLogger(__name__)
 
@@ -145,17 +145,10 @@ class Periodic:
             with present.working(None):
                 timer.fn()
             timer.last_error = None
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - it is told, and the timer goes on
             timer.failures += 1
             timer.last_error = f"{type(exc).__name__}: {exc}"
-            told = None if self._passes(exc) else exc
-            LOG.log(
-                logging.ERROR if told else logging.WARNING,
-                "periodic task %s failed: %s",
-                timer.name,
-                exc,
-                exc_info=told,
-            )
+            log.failed(LOG, f"periodic task {timer.name} failed", exc, foreseen=self._passes(exc))
         finally:
             timer.runs += 1
             timer.last_seconds = clock.monotonic() - began

@@ -158,14 +158,14 @@ class _Start:
                 service.start()
         except BaseException as exc:  # noqa: BLE001 - whatever it is, the process does not run
             if not self.given_up:
-                _complain(what, exc)
+                complain(what, exc)
                 self.begun = self.begun[:-1]
             self.error = exc
         finally:
             self.over.set()
 
 
-def _complain(what: str, exc: BaseException) -> None:
+def complain(what: str, exc: BaseException) -> None:
     """One line where the words say all."""
     line = explained(exc)
     LOG.critical("%s does not start: %s", what, line or exc, exc_info=None if line else exc)

@@ -7,7 +7,7 @@ import threading
 
 import sqlalchemy as sa
 
-from kilonova.base import clock, ids
+from kilonova.base import clock, ids, log
 from kilonova.contract.objects import SERVICE_VERSION
 from kilonova.db import query
 from kilonova.db.away import is_away
@@ -50,11 +50,9 @@ class Heartbeat:
             try:
                 if not self._database.run(service_beat, self._host, self._binary):
                     self._database.run(service_announce, self._host, self._binary, self._topic)
-            except Exception as exc:
-                told = None if is_away(exc) else exc
-                level = logging.ERROR if told else logging.WARNING
+            except Exception as exc:  # noqa: BLE001 - it is told, and the next beat comes
                 what = f"heartbeat of {self._binary} on {self._host} was not written"
-                LOG.log(level, "%s: %s", what, exc, exc_info=told)
+                log.failed(LOG, what, exc, foreseen=is_away(exc))
 
 
 def service_announce(tx: Tx, host: str, binary: str, topic: str) -> None:

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kilonova.base import clock, pools, present
+from kilonova.base import clock, log, pools, present
 from kilonova.flow import offers
 from kilonova.flow.engine import Engine, StoreFailed
 from kilonova.flow.run import Lease
@@ -311,8 +311,7 @@ class Dispatcher:
     def _failed(self, what: str, exc: Exception) -> None:
         """A traceback is for what is unforeseen: a database that is away is a line."""
         cause = (exc.__cause__ if isinstance(exc, StoreFailed) else None) or exc
-        told = None if self.engine.passes(cause) else exc
-        LOG.log(logging.ERROR if told else logging.WARNING, "%s: %s", what, exc, exc_info=told)
+        log.failed(LOG, what, exc, foreseen=self.engine.passes(cause))
 
     def _signal(self, name: str) -> Signal:
         return self._signals.setdefault(name, Signal())

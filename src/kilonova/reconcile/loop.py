@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from kilonova.base import clock
+from kilonova.base import clock, log
 
 LOG = logging.getLogger(__name__)
 
@@ -245,11 +245,10 @@ class Pass:
             return
         try:
             done = self.loop.repair(suspect)
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - it is told and counted, and the next pass tries again
             self.report.failed += 1
-            told = None if self._passes(exc) else exc
-            level = logging.ERROR if told else logging.WARNING
-            LOG.log(level, "%s: %s: could not be repaired: %s", self.loop.name, suspect.harm, exc, exc_info=told)
+            what = f"{self.loop.name}: {suspect.harm}: could not be repaired"
+            log.failed(LOG, what, exc, foreseen=self._passes(exc))
         else:
             if done is False:
                 self.report.waiting += 1

@@ -7,7 +7,6 @@ configuration is said when the server loads the module.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-LOG = logging.getLogger(__name__)
 _SERVERS: Final = ("gunicorn", "mod_wsgi", "uwsgi")
 """Modules that are there in a process of such a server."""
 
@@ -68,16 +66,15 @@ class Application:
     def _of_this_process(self) -> Wsgi | None:
         """Made by the first request; None where that is not possible, and the next request tries again."""
         from kilonova.base import starting
-        from kilonova.cmd.one_line import explained
+        from kilonova.cmd import process
 
         with self._lock:
             if self._process != os.getpid():
                 try:
                     with starting.undisturbed():
                         self._made = self._make(self._parts())
-                except (Exception, SystemExit) as exc:
-                    line = explained(exc)
-                    LOG.critical("%s does not start: %s", self._program, line or exc, exc_info=None if line else exc)
+                except (Exception, SystemExit) as exc:  # noqa: BLE001 - it is told, and the next request tries again
+                    process.complain(self._program, exc)
                     return None
                 self._process = os.getpid()
             return self._made
