@@ -475,7 +475,7 @@ def compare(
         sent = (question.method, question.prefix + question.path, question.headers(), question.body)
         theirs, ours = pair.theirs.ask(*sent), pair.ours.ask(*sent)
         if ours.status == NOT_BUILT != theirs.status:
-            found.not_built.add(f"{question.method} {question.path}")
+            found.not_built.add(f"{question}: {theirs.status}, ours {ours.body}")
             continue
         found.asked += 1
         if wrong := invalid(question, ours):

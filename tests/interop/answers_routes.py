@@ -1,6 +1,6 @@
 """Every route that stands, by a member and by an administrator, at each microversion at which anything of it changes.
 
-`TABLE` says what is sent to each route; a route that is declared and not there fails the test. Before each request the
+`TABLE` says what is sent to each route; a route that is built and not there fails the test. Before each request the
 records that it acts on are as they were, on both sides.
 """
 
@@ -23,7 +23,7 @@ from tests.interop.answers_cloud import Answer
 from tests.interop.answers_questions import BOTH, NEWEST, PERIOD, PUBLIC_KEY, Question, around
 from tests.ops.control_plane import PROJECT
 
-from kilonova.cmd.contract import routes
+from kilonova.api.routes import collect
 from kilonova.contract import surface
 from kilonova.contract.cards import Route
 
@@ -34,7 +34,7 @@ Sent = tuple[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class ToRoute(Question):
-    """A question to a declared route."""
+    """A question to a route of the table."""
 
     route: Route | None = None
 
@@ -176,7 +176,6 @@ TABLE: Mapping[str, Asked] = {
         lambda databases, names: databases.server(names["plain h1"]),
     ),
     "POST /servers/{id}/action #forceDelete": acts("plain h1", {"forceDelete": None}),
-    "POST /servers/{id}/action #restore": acts("plain h1", {"restore": None}),
     "POST /servers/{id}/action #lock": acts("plain h1", {"lock": None}, {"lock": {"locked_reason": "r"}}),
     "POST /servers/{id}/action #unlock": acts("plain h1", {"unlock": None}),
     "POST /servers/{id}/action #os-getConsoleOutput": acts(
@@ -323,8 +322,13 @@ LATE = ("DELETE /flavors/{id}", "DELETE /os-keypairs/{id}", "POST /servers")
 
 
 def missing() -> set[str]:
-    """Routes that are declared and that nothing is sent to."""
-    return {route.key for route in routes()} ^ set(TABLE)
+    """Routes that stand and that nothing is sent to, and the other way round."""
+    return set(standing()) ^ set(TABLE)
+
+
+def standing() -> Mapping[str, Route]:
+    """Every route that is built, by its key."""
+    return {binding.route.key: binding.route for binding in collect()}
 
 
 def changing(route: Route) -> tuple[int, ...]:
@@ -347,9 +351,9 @@ def _named(version: Mapping[str, Any]) -> set[str]:
 
 def every_route(names: Names, databases: Databases) -> Iterator[Question]:
     databases.unlimited()
-    declared = {route.key: route for route in routes()}
+    built = standing()
     for key in [*(key for key in TABLE if key not in LATE), *LATE]:
-        route, asked = declared[key], TABLE[key]
+        route, asked = built[key], TABLE[key]
         for n in changing(route):
             for user in BOTH:
                 for path, body in asked.sent(names, n):

@@ -42,7 +42,7 @@ class Mixed(Peer):
         self, site: Site, supervisor: Supervisor, control: Side, members: Sequence[Host], beside: bool = False
     ) -> None:
         super().__init__(site, supervisor)
-        self.control = control
+        self.control_side = control
         self.beside = beside
         self.members = {host.name: host for host in members}
         if control == "ours":
@@ -51,7 +51,7 @@ class Mixed(Peer):
     @property
     def bin(self) -> Path:
         """Programs of the control plane."""
-        return self.programs(self.control)
+        return self.programs(self.control_side)
 
     @property
     def cells(self) -> list[str]:
@@ -68,7 +68,7 @@ class Mixed(Peer):
         for host in self.members:
             shutil.rmtree(self.data / host, ignore_errors=True)
         super().set_up()
-        if self.beside and self.control == "theirs":
+        if self.beside and self.control_side == "theirs":
             self.make_our_tables()
 
     def make_our_tables(self) -> None:
@@ -111,7 +111,7 @@ class Mixed(Peer):
 
     def apis(self) -> list[Daemon]:
         """Without metadata: fake guests do not ask."""
-        made = Compute.apis(self) if self.control == "ours" else super().apis()
+        made = Compute.apis(self) if self.control_side == "ours" else super().apis()
         return made[:1]
 
     def program(
@@ -119,7 +119,7 @@ class Mixed(Peer):
     ) -> Daemon:
         daemon = super().program(name, program, files, ready)
         host = self.members.get(name.removeprefix("nova-compute-"))
-        side = host.side if host else OTHER[self.control] if BESIDE in name else self.control
+        side = host.side if host else OTHER[self.control_side] if BESIDE in name else self.control_side
         says = Compute.says_ready if side == "ours" else Peer.says_ready
         return dataclasses.replace(
             daemon,

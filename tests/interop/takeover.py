@@ -51,7 +51,7 @@ class Turn(Mixed):
 
     def shared(self) -> dict[str, dict[str, Any]]:
         sections = super().shared()
-        if self.control == "theirs":
+        if self.control_side == "theirs":
             # Deferred deletion is not among the verbs that we have.
             sections["DEFAULT"]["reclaim_instance_interval"] = 7200
         else:
