@@ -7,6 +7,7 @@ Everything is real: QEMU, OVN, Keystone, Placement, Neutron, Glance, MariaDB and
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import shutil
 import tempfile
@@ -107,6 +108,8 @@ def hand_over(host: Hypervisor, side: Side, servers: list[str], boots: dict[str,
     poll("the host does not count its guests", host.has_counted, PATIENCE)
     before = host.sight(servers)
     assert all(before["servers"][server]["pid"] for server in boots)
+    for server in boots:
+        poll("ssh of the guest does not answer", functools.partial(host.reachable, server), PATIENCE)
     host.give_to(side)
     assert differences(before, host.sight(servers)) == {}
     for server, boot in boots.items():
