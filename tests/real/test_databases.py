@@ -6,6 +6,7 @@ otherwise private ones are started where the programs exist.
 
 from __future__ import annotations
 
+import concurrent.futures
 import datetime
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from tests.needs import inapplicable
 from tests.real.database_fixtures import database_server, databases, new_databases
 
 from kilonova.base import ids
+from kilonova.cloud.daemons import wait_until
 from kilonova.contract import context, exceptions
 from kilonova.db import query
 from kilonova.db.api import build_requests, flavors
@@ -93,6 +95,22 @@ def test_several_may_sync_at_once(database_server: str, what: str) -> None:
         assert [one.wait(120) for one in running] == [0, 0, 0]
         database = Database(url)
         assert not sync.pending(database, sync.API if what == "sync_api" else sync.MAIN)
+        database.dispose()
+
+
+def test_a_second_sync_reads_nothing_before_the_first_has_ended(database_server: str) -> None:
+    if not database_server.startswith("postgresql"):
+        inapplicable("only there a sync waits for its turn")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with new_databases(database_server, ("turn",)) as (url,), concurrent.futures.ThreadPoolExecutor(1) as pool:
+        database = Database(url)
+        with database.engine.connect() as watcher:
+            with sync._connection(database) as first:
+                second = pool.submit(sync.sync_main, database)
+                assert wait_until(lambda: watcher.exec_driver_sql(waiting).scalar_one() == 1, 30)
+                first.exec_driver_sql("CREATE TABLE kn_flow (id integer)")
+            second.result(60)
+        assert not sync.pending(database, sync.MAIN)
         database.dispose()
 
 
