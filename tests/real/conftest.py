@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.real.clouds import Started, bring_hypervisor, cloud_up
@@ -17,14 +16,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before the tests' modules are imported: those of libvirt look for it then."""
     if config.option.markexpr == "real and not chaos" and not hasattr(config, "workerinput"):
         bring_hypervisor(STARTED)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests share what they started: they stay together, unless the file says with which others."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -114,6 +114,37 @@ def test_an_old_connection_is_not_tried_for_longer(database: Database, monkeypat
     assert database.query(_answer) == "42"
 
 
+@pytest.mark.parametrize("verb", ["query", "run"])
+def test_the_end_of_a_transaction_is_not_waited_for_longer(database: Database, verb: str) -> None:
+    assert database.query(_answer) == "42"
+    with contextlib.ExitStack() as stopped:
+
+        def look(tx: Tx) -> None:
+            _answer(tx)
+            stopped.enter_context(hanging(database))
+
+        with _soon(), pytest.raises(SilentError):
+            getattr(database, verb)(look)
+    assert database.query(_answer) == "42"
+
+
+def test_what_a_new_connection_is_asked_is_not_waited_for_longer(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "CONNECT_SECONDS", SECONDS)
+    other = Database(database.url.render_as_string(hide_password=False))
+    with contextlib.ExitStack() as stopped:
+
+        def connected(*_: object) -> None:
+            stopped.enter_context(hanging(database))
+
+        sa.event.listen(other.engine, "connect", connected, insert=True, once=True)
+        with _soon(), pytest.raises(LostError):
+            other.query(_answer)
+    assert other.query(_answer) == "42"
+    other.dispose()
+
+
 def test_the_cell_is_down(database: Database) -> None:
     conf = configuration.new()
     conf([], default_config_files=[])

@@ -111,12 +111,7 @@ def _prepare_sqlite(engine: sa.Engine, options: DatabaseOptions) -> None:
 
 
 def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
-    _watch_connections(engine)
-    if engine.dialect.driver == "pymysql":
-        # Only who has such a database needs its driver.
-        from kilonova.db import mysql
-
-        sa.event.listen(engine, "do_connect", mysql.connect)
+    _watch_connections(engine, _mysql_connect(engine))
 
     @sa.event.listens_for(engine, "connect")
     def connected(connection: Any, _record: Any) -> None:
@@ -134,8 +129,17 @@ def _prepare_mysql(engine: sa.Engine, options: DatabaseOptions) -> None:
             connection.rollback()
 
 
+def _mysql_connect(engine: sa.Engine) -> silence.Connect:
+    if engine.dialect.driver != "pymysql":
+        return engine.dialect.connect
+    # Only who has such a database needs its driver.
+    from kilonova.db import mysql
+
+    return mysql.connect
+
+
 def _prepare_postgresql(engine: sa.Engine, _options: DatabaseOptions) -> None:
-    _watch_connections(engine)
+    _watch_connections(engine, engine.dialect.connect)
 
     @sa.event.listens_for(engine, "reset")
     def returned(connection: Any, _record: Any, state: Any) -> None:
@@ -143,9 +147,9 @@ def _prepare_postgresql(engine: sa.Engine, _options: DatabaseOptions) -> None:
             connection.rollback()
 
 
-def _watch_connections(engine: sa.Engine) -> None:
+def _watch_connections(engine: sa.Engine, connect: silence.Connect) -> None:
     """Try connections before they are given out, when they lay idle for a while or the server spoke unasked."""
-    silence.keep_handles(engine)
+    silence.keep_handles(engine, connect)
 
     @sa.event.listens_for(engine, "checkin")
     def put_back(_connection: Any, record: Any) -> None:

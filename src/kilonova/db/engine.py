@@ -132,7 +132,11 @@ class Database:
         """A transaction that only reads. `replica`: it may see a slightly old state ([database] slave_connection)."""
         engine = self._replica if replica else self._engine
         with engine.connect() as connection, self._bounded(connection, silence.READ_SECONDS):
-            yield connection
+            try:
+                yield connection
+            finally:
+                # The server answers to this too; leaving it to the closing would wait without a bound.
+                connection.rollback()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Tx]:

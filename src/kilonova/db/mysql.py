@@ -50,6 +50,6 @@ def _unverified() -> ssl.SSLContext:
     return made
 
 
-def connect(_dialect: Any, _record: Any, arguments: list[Any], options: dict[str, Any]) -> SharingConnection:
-    """For SQLAlchemy's event `do_connect`."""
+def connect(*arguments: Any, **options: Any) -> SharingConnection:
+    """A connection by the driver's arguments."""
     return SharingConnection(*arguments, **options)

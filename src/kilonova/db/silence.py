@@ -14,7 +14,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,7 +29,7 @@ IDLE_SECONDS, PROBE_SECONDS, PROBES = 10, 5, 4
 """When and how often a connection on which an answer is waited for is probed."""
 
 CONNECT_SECONDS = 10
-"""So long a server may take to make a connection."""
+"""So long a server may take to make a connection, and to answer each of the first questions on it."""
 
 PING_SECONDS = 5.0
 """So long a connection may take to say that it is still there."""
@@ -74,15 +74,28 @@ LIBPQ: dict[str, Any] = {
 
 _WAIT = "kilonova_wait"
 
+Connect = Callable[..., Any]
+"""Makes a driver's connection of the driver's arguments."""
 
-def keep_handles(engine: sa.Engine) -> None:
-    """Give every pooled connection its second handle, and note each answer."""
 
-    @sa.event.listens_for(engine, "connect")
-    def connected(connection: Any, record: Any) -> None:
+def keep_handles(engine: sa.Engine, connect: Connect) -> None:
+    """Give every pooled connection its second handle, bound what is said on it before its first use, note answers."""
+
+    @sa.event.listens_for(engine, "do_connect")
+    def connecting(_dialect: Any, record: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
+        connection = connect(*arguments, **options)
         number = _number(connection)
         if number is not None:
-            record.info[SOCKET] = socket.socket(fileno=os.dup(number))
+            handle = record.info[SOCKET] = socket.socket(fileno=os.dup(number))
+            wait = record.info[_WAIT] = Wait(handle, CONNECT_SECONDS)
+            _WATCH.add(wait)
+        return connection
+
+    @sa.event.listens_for(engine, "checkout")
+    def taken(_connection: Any, record: Any, _proxy: Any) -> None:
+        wait = record.info.pop(_WAIT, None)
+        if wait is not None:
+            _WATCH.remove(wait)
 
     @sa.event.listens_for(engine, "close")
     def closed(_connection: Any, record: Any) -> None:
