@@ -20,7 +20,6 @@ def of_this_thread(instead: Callable[[float], object]) -> Callable[[float], obje
     return lambda seconds: (instead if threading.get_ident() == own else sleep)(seconds)
 
 
-
 class Late(AssertionError):
     """Something did not happen in time."""
 

@@ -29,7 +29,7 @@ IDLE_SECONDS, PROBE_SECONDS, PROBES = 10, 5, 4
 """When and how often a connection on which an answer is waited for is probed."""
 
 CONNECT_SECONDS = 10
-"""So long a server may take to make a connection, and to answer each of the first questions on it."""
+"""So long a server may take to make a connection, and so long again to answer what is asked before its first use."""
 
 PING_SECONDS = 5.0
 """So long a connection may take to say that it is still there."""

@@ -30,8 +30,8 @@ _ANOTHER_IS_AT_IT = frozenset(
 """What servers say when another process makes, changes or drops the same at the same time, or has just done so."""
 
 _TURN = "SELECT pg_advisory_xact_lock(7741528618346275169)"
-"""Where the server has locks for it, one sync of a database after the other: what a second one reads of a first, which
-ends meanwhile, could be half of it. The number stands for us alone."""
+"""On PostgreSQL one sync of a database waits for the other. A sync reads the tables by several statements, and one that
+ends between two of them would be seen by half. The number is arbitrary; nothing else takes this lock."""
 
 _WAITS = retry.Backoff(attempts=8, base=1.0, cap=10.0)
 """Long enough for one of several to come to the end while the others wait."""
@@ -127,8 +127,8 @@ def _sync(database: Database, lineage: Lineage, target: str | None) -> None:
 
 
 def _lost_a_race(exc: BaseException) -> bool:
-    """Whether another sync may have caused the error: a Galera cluster has no lock that keeps two apart, Nova's sync
-    takes none.
+    """Whether another sync may have caused the error. A Galera cluster has no lock that keeps two apart, and Nova's own
+    sync takes none.
     """
     original = getattr(exc, "orig", None)
     if not isinstance(exc, DatabaseError) or original is None:
